@@ -1,0 +1,1 @@
+"""Align neighbours to the reference: flow, warp, confidence, refinement."""

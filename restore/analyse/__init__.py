@@ -1,0 +1,1 @@
+"""Look at a clip before restoring it: cuts and noise level."""

@@ -1,0 +1,1 @@
+"""The console commands: parse, call, print, exit code."""

@@ -1,0 +1,1 @@
+"""Training data: degradations, sampling, data sets."""

@@ -1,0 +1,1 @@
+"""Read and write video files; the only package that imports av."""
