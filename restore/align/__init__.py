@@ -1,1 +1,20 @@
 """Align neighbours to the reference: flow, warp, confidence, refinement."""
+
+from restore.align.flow import FLOWS, DISFlow, FlowEstimator, RAFTFlow
+from restore.align.refine import Aligned, Aligner, Motion, View, half_variance, warp_full
+from restore.align.warp import warp, warp_torch
+
+__all__ = [
+    "FLOWS",
+    "Aligned",
+    "Aligner",
+    "DISFlow",
+    "FlowEstimator",
+    "Motion",
+    "RAFTFlow",
+    "View",
+    "half_variance",
+    "warp",
+    "warp_full",
+    "warp_torch",
+]

@@ -1,0 +1,178 @@
+"""Optical flow between two frames, behind one small interface.
+
+A flow estimator is called with two half-size 8-bit luma pictures, as `search_image` makes them,
+and returns where each pixel of the first is found in the second. Half size halves the noise and
+quarters the cost; the refinement works at the same size.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Protocol
+
+import cv2
+import numpy as np
+
+from restore.errors import UsageError
+
+Array = np.ndarray
+
+MIN_SIDE = 16
+"""Below this side of the search image no flow is estimated: DIS needs a few patches of 8."""
+
+
+class FlowEstimator(Protocol):
+    """Anything that finds the pixels of one picture in another."""
+
+    def __call__(self, reference: Array, neighbour: Array) -> Array:
+        """Return the flow (H, W, 2) in pixels from two uint8 pictures of shape (H, W)."""
+        ...
+
+
+def search_image(image: Array) -> Array:
+    """Return the half-size, slightly smoothed luma in which motion is searched.
+
+    Args:
+        image: Shape (H, W, 3), float32 RGB, nominal [0, 1].
+
+    Returns:
+        Shape (ceil(H/2), ceil(W/2)), uint8.
+    """
+    height, width = image.shape[:2]
+    luma = cv2.cvtColor(image, cv2.COLOR_RGB2GRAY)
+    half = cv2.resize(luma, ((width + 1) // 2, (height + 1) // 2), interpolation=cv2.INTER_AREA)
+    half = cv2.GaussianBlur(half, (5, 5), 0.7)
+    return cv2.convertScaleAbs(cv2.max(half, 0.0), alpha=255.0)
+
+
+class DISFlow:
+    """Dense inverse search (OpenCV), no weights.
+
+    References:
+        Kroeger et al., Fast Optical Flow using Dense Inverse Search, ECCV 2016.
+    """
+
+    def __init__(self, finest_scale: int = 1) -> None:
+        """Set the finest pyramid level: 0 is the search image's own size, 1 half of it."""
+        self._dis = cv2.DISOpticalFlow_create(cv2.DISOPTICAL_FLOW_PRESET_FAST)
+        self._dis.setFinestScale(finest_scale)
+
+    def __call__(self, reference: Array, neighbour: Array) -> Array:
+        """Return the flow (H, W, 2) float32 from two uint8 pictures of shape (H, W)."""
+        if min(reference.shape) < MIN_SIDE:
+            return np.zeros((*reference.shape, 2), np.float32)
+        return self._dis.calc(reference, neighbour, None)
+
+
+class RAFTFlow:
+    """RAFT (torchvision), with weights that the user has on disk.
+
+    References:
+        Teed and Deng, RAFT: Recurrent All-Pairs Field Transforms for Optical Flow, ECCV 2020.
+    """
+
+    def __init__(self, weights: str | Path, device: str = "cpu") -> None:
+        """Load a state dict of `torchvision.models.optical_flow.raft_small` or `raft_large`.
+
+        Raises:
+            UsageError: If the file is missing or holds neither of the two.
+        """
+        import torch
+        from torchvision.models import optical_flow
+
+        path = Path(weights)
+        if not path.is_file():
+            raise UsageError(f"{path}: no RAFT weights there; give a torchvision .pth file")
+        state = torch.load(path, map_location=device, weights_only=True)
+        large = any(key.startswith("feature_encoder.layer1.0.convnormrelu1") for key in state)
+        builders = (optical_flow.raft_large, optical_flow.raft_small)
+        for build in builders if large else builders[::-1]:
+            model = build(weights=None)
+            try:
+                model.load_state_dict(state)
+            except RuntimeError:
+                continue
+            self._model = model.to(device).eval()
+            self._device = device
+            return
+        raise UsageError(f"{path}: these are not weights of torchvision's RAFT")
+
+    def __call__(self, reference: Array, neighbour: Array) -> Array:
+        """Return the flow (H, W, 2) float32 from two uint8 pictures of shape (H, W)."""
+        import torch
+        from torch.nn import functional
+
+        height, width = reference.shape
+        pair = torch.from_numpy(np.stack([reference, neighbour])).to(self._device)
+        pair = pair[:, None].float() / 127.5 - 1
+        # RAFT's correlation pyramid needs sides that are multiples of 8, at least 128.
+        pad = (0, max(128, -(-width // 8) * 8) - width, 0, max(128, -(-height // 8) * 8) - height)
+        pair = functional.pad(pair, pad, mode="replicate").expand(-1, 3, -1, -1)
+        with torch.inference_mode():
+            flow = self._model(pair[:1], pair[1:])[-1]
+        return flow[0, :, :height, :width].permute(1, 2, 0).float().cpu().numpy()
+
+
+FLOWS: dict[str, Callable[[], FlowEstimator]] = {
+    "dis": DISFlow,
+    "dis-fine": lambda: DISFlow(finest_scale=0),
+}
+"""Flows that need no weights, by name; RAFT is built with the path of its weights."""
+
+
+def global_shift(reference: Array, neighbour: Array, noise: float) -> tuple[float, float] | None:
+    """Return the one vector that explains the motion between two pictures, if one does.
+
+    A static shot and a pure camera shift need no dense flow. The shift (zero first, then by phase
+    correlation) is accepted when what is left after it is noise in nearly every block.
+
+    Args:
+        reference: Search image, shape (H, W), uint8.
+        neighbour: Search image, same shape.
+        noise: Standard deviation of the noise of one search image, in its own units (0-255).
+
+    Returns:
+        (x, y) in pixels of the search image, or None.
+    """
+    if min(reference.shape) < 4 * MIN_SIDE:
+        return None
+    if _is_noise(reference, neighbour, noise):
+        return 0.0, 0.0
+    small = reference[::2, ::2].astype(np.float32), neighbour[::2, ::2].astype(np.float32)
+    (x, y), response = cv2.phaseCorrelate(*small, _window(*small[0].shape))
+    if response < 0.3 or max(abs(x), abs(y)) > min(small[0].shape) / 4:
+        return None
+    shift = np.float32([[1, 0, 2 * x], [0, 1, 2 * y]])
+    size = reference.shape[::-1]
+    mode = cv2.INTER_LINEAR | cv2.WARP_INVERSE_MAP
+    moved = cv2.warpAffine(neighbour, shift, size, flags=mode, borderMode=cv2.BORDER_REPLICATE)
+    margin = int(max(abs(2 * x), abs(2 * y))) + 1
+    inner = (slice(margin, -margin), slice(margin, -margin))
+    return (2 * x, 2 * y) if _is_noise(reference[inner], moved[inner], noise) else None
+
+
+_HANNING: dict[tuple[int, int], Array] = {}
+
+
+def _window(height: int, width: int) -> Array:
+    if (height, width) not in _HANNING:
+        _HANNING.clear()
+        _HANNING[height, width] = cv2.createHanningWindow((width, height), cv2.CV_32F)
+    return _HANNING[height, width]
+
+
+def _is_noise(reference: Array, neighbour: Array, noise: float, block: int = 16) -> bool:
+    """Say whether two pictures differ by noise alone, everywhere.
+
+    The typical block must be at the known noise, and 99.5 % of the blocks near the typical one; a
+    doubtful case is no shortcut.
+    """
+    difference = cv2.absdiff(reference, neighbour)
+    height, width = difference.shape
+    size = (max(width // block, 1), max(height // block, 1))
+    level = cv2.resize(difference, size, interpolation=cv2.INTER_AREA)
+    typical = float(np.median(level))
+    # E|a - b| = 2 σ / sqrt(π) for two pictures with Gaussian noise of σ; half a step of rounding.
+    expected = 2 * noise / np.pi**0.5
+    return typical <= 1.15 * expected + 0.5 and bool(np.mean(level > 1.4 * typical + 0.5) < 0.005)

@@ -1,0 +1,96 @@
+"""The hyperframe: aligned pictures side by side on the channel axis.
+
+`T` slots of 8 channels each, `(B, T*8, H, W)`:
+
+| channel | content |
+| --- | --- |
+| 0-2 | RGB, nominal [0, 1] |
+| 3 | time: signed offset from the reference in frames / 3, constant |
+| 4 | confidence, 1 = trust |
+| 5-7 | σ of the noise in R, G, B |
+
+The reference is the slot with time 0. A missing neighbour (end of the clip, cut) is absent. A
+picture that was already denoised is a slot like any other with its own, smaller σ. Training and
+inference use the same `pack`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import cv2
+import numpy as np
+
+Array = np.ndarray
+
+SLOT = 8
+"""Channels of a slot."""
+TIME_UNIT = 3.0
+"""Frames that make a time of 1."""
+RESIDUAL_NOISE = 1 / 3
+"""σ of a denoised picture over that of its noisy original, as told to the network. A fixed rule,
+not a measurement: the network learns in training what it is worth."""
+
+
+@dataclass(frozen=True)
+class Slot:
+    """One picture of the hyperframe, aligned to the reference."""
+
+    image: Array
+    """Shape (H, W, 3), float32 RGB."""
+    time: int
+    """Offset from the reference in frames."""
+    sigma: Array
+    """Shape (H, W, 3), float32, range [0, 1]."""
+    confidence: Array | None = None
+    """Shape (H, W), float32; None = trusted everywhere (the reference)."""
+    sigma_scale: Array | float = 1.0
+    """Factor on sigma: a number or shape (H, W)."""
+
+
+def pack(slots: Sequence[Slot], out: Array | None = None) -> Array:
+    """Lay slots out as a hyperframe.
+
+    Args:
+        slots: One or more slots of the same size, exactly one of them with time 0.
+        out: Buffer of shape (T*8, H, W), float32, to be written to; allocated if None.
+
+    Returns:
+        Shape (T*8, H, W), float32.
+
+    Raises:
+        ValueError: If there is not exactly one reference, or sizes differ.
+    """
+    height, width = slots[0].image.shape[:2]
+    if sum(slot.time == 0 for slot in slots) != 1:
+        raise ValueError(f"one slot must have time 0, got {[slot.time for slot in slots]}")
+    if any(slot.image.shape != (height, width, 3) for slot in slots):
+        raise ValueError(f"slots differ in size: {[slot.image.shape for slot in slots]}")
+    if out is None:
+        out = np.empty((len(slots) * SLOT, height, width), np.float32)
+    for index, slot in enumerate(slots):
+        part = out[index * SLOT : (index + 1) * SLOT]
+        cv2.split(slot.image, list(part[:3]))
+        part[3] = slot.time / TIME_UNIT
+        part[4] = 1.0 if slot.confidence is None else slot.confidence
+        cv2.split(slot.sigma, list(part[5:8]))
+        if isinstance(slot.sigma_scale, np.ndarray) or slot.sigma_scale != 1.0:
+            part[5:8] *= slot.sigma_scale
+    return out
+
+
+def unpack(hyperframe: Array) -> list[Slot]:
+    """Take a hyperframe (T*8, H, W) apart into its slots; the inverse of `pack`.
+
+    Raises:
+        ValueError: If the channel count is not a multiple of 8.
+    """
+    if hyperframe.ndim != 3 or hyperframe.shape[0] % SLOT:
+        raise ValueError(f"a hyperframe is (T*{SLOT}, H, W), got {hyperframe.shape}")
+    slots = []
+    for part in np.split(hyperframe, hyperframe.shape[0] // SLOT):
+        time = round(float(part[3, 0, 0]) * TIME_UNIT)
+        image, sigma = (np.ascontiguousarray(np.moveaxis(p, 0, 2)) for p in (part[:3], part[5:8]))
+        slots.append(Slot(image, time, sigma, np.ascontiguousarray(part[4])))
+    return slots

@@ -1,0 +1,87 @@
+"""Building blocks shared by the networks: plain convolutions, pixel (un)shuffle, padding."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+
+class ResidualBlock(nn.Module):
+    """Two 3x3 convolutions around a ReLU, added to the input.
+
+    The second convolution starts small, so that a fresh block is nearly the identity and a deep
+    trunk without normalisation learns from the first step.
+    """
+
+    def __init__(self, channels: int) -> None:
+        super().__init__()
+        self.first = nn.Conv2d(channels, channels, 3, padding=1)
+        self.second = nn.Conv2d(channels, channels, 3, padding=1)
+        with torch.no_grad():
+            self.second.weight.mul_(0.1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Map (B, C, H, W) to the same shape."""
+        return x + self.second(torch.relu(self.first(x)))
+
+
+class Trunk(nn.Module):
+    """A U-shaped 2D trunk: residual blocks at falling resolution, added back on the way up.
+
+    Resolution halves from level to level; the side of the input must be a multiple of
+    `2 ** (levels - 1)`.
+    """
+
+    def __init__(self, channels: tuple[int, ...], blocks: tuple[int, ...]) -> None:
+        """Set channels and blocks of each level, finest first; the last level is the bottom.
+
+        Args:
+            channels: Width of each level.
+            blocks: Residual blocks of each level, on the way down and again on the way up; at
+                the bottom once.
+
+        Raises:
+            ValueError: If the two differ in length.
+        """
+        super().__init__()
+        if len(channels) != len(blocks):
+            raise ValueError(f"{len(channels)} widths but {len(blocks)} block counts")
+        pairs = list(zip(channels, channels[1:], strict=False))
+        self.down = nn.ModuleList(stage(c, n) for c, n in zip(channels, blocks, strict=True))
+        self.up = nn.ModuleList(stage(c, n) for c, n in zip(channels[:-1], blocks, strict=False))
+        self.shrink = nn.ModuleList(nn.Conv2d(a, b, 2, stride=2) for a, b in pairs)
+        self.grow = nn.ModuleList(
+            nn.Sequential(nn.Conv2d(b, 4 * a, 1), nn.PixelShuffle(2)) for a, b in pairs
+        )
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Map (B, channels[0], H, W) to the same shape."""
+        skips = []
+        for blocks, shrink in zip(self.down[:-1], self.shrink, strict=True):
+            x = blocks(x)
+            skips.append(x)
+            x = shrink(x)
+        x = self.down[-1](x)
+        for blocks, grow, skip in zip(self.up[::-1], self.grow[::-1], skips[::-1], strict=True):
+            x = blocks(grow(x) + skip)
+        return x
+
+
+def stage(channels: int, count: int) -> nn.Sequential:
+    """Return `count` residual blocks in a row."""
+    return nn.Sequential(*(ResidualBlock(channels) for _ in range(count)))
+
+
+def pad_to_multiple(x: Tensor, multiple: int) -> Tensor:
+    """Repeat the right and bottom border until both sides are multiples; `crop` undoes it.
+
+    Repeating works for pictures smaller than the padding, where reflecting does not.
+    """
+    height, width = x.shape[-2:]
+    return functional.pad(x, (0, -width % multiple, 0, -height % multiple), mode="replicate")
+
+
+def crop(x: Tensor, height: int, width: int) -> Tensor:
+    """Cut (B, C, H, W) back to a size; the inverse of `pad_to_multiple`."""
+    return x[..., :height, :width]

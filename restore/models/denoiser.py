@@ -1,0 +1,96 @@
+"""The multi-frame denoiser: 3D stem, learned temporal fusion, 2D residual trunk, gate."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from restore.hyperframe import SLOT, TIME_UNIT
+from restore.models.blocks import Trunk, crop, pad_to_multiple
+
+VARIANCE_FLOOR = 1e-5
+"""Added to σ² before it divides: (0.8/255)², what rounding leaves in a clean picture."""
+
+
+class Denoiser(nn.Module):
+    """Restore the reference of a hyperframe.
+
+    The stem looks at all slots with factorised 3D convolutions (1x4x4 in space, 3x1x1 in time) at
+    half size. It yields, for each slot and 2x2 pixels, a weight of the temporal fusion, which
+    starts from confidence / σ², and features that are folded over time under the same weights.
+    The 2D trunk sees the fused picture, the reference, what noise is left in both, and the folded
+    features. The answer is gated, per pixel, between the reference, the fused picture and a
+    picture that the trunk predicts directly.
+
+    Works for any number of slots.
+    """
+
+    def __init__(
+        self,
+        *,
+        stem: int = 16,
+        channels: tuple[int, ...] = (32, 64, 128),
+        blocks: tuple[int, ...] = (1, 1, 2),
+    ) -> None:
+        """Set the widths.
+
+        Args:
+            stem: Channels of the 3D stem.
+            channels: Channels of the trunk at 1/2, 1/4, 1/8 of the size.
+            blocks: Residual blocks of each level of the trunk.
+        """
+        super().__init__()
+        self.multiple = 2 ** len(channels)
+        self.look = nn.Conv2d(SLOT, stem, 4, stride=2, padding=1)
+        self.compare = nn.Conv3d(stem, stem, (3, 1, 1), padding=(1, 0, 0))
+        self.vote = nn.Conv3d(stem, 1, 1)
+        nn.init.zeros_(self.vote.weight)
+        nn.init.zeros_(self.vote.bias)  # type: ignore[arg-type]
+        # Fused picture and reference, 4 sub-pixels of 3 channels each, and the noise left in both.
+        self.enter = nn.Conv2d(stem + 4 * (3 + 3) + 2, channels[0], 3, padding=1)
+        self.trunk = Trunk(tuple(channels), tuple(blocks))
+        self.answer = nn.Conv2d(channels[0], 4 * (3 + 3), 3, padding=1)
+
+    def forward(self, hyperframe: Tensor) -> Tensor:
+        """Restore.
+
+        Args:
+            hyperframe: Shape (B, T*8, H, W), laid out by `restore.hyperframe.pack`.
+
+        Returns:
+            The clean picture, shape (B, 3, H, W), not clipped.
+
+        Raises:
+            ValueError: If the channels are not a multiple of 8.
+        """
+        if hyperframe.ndim != 4 or hyperframe.shape[1] % SLOT:
+            raise ValueError(f"a hyperframe is (B, T*{SLOT}, H, W), got {tuple(hyperframe.shape)}")
+        height, width = hyperframe.shape[-2:]
+        x = pad_to_multiple(hyperframe, self.multiple)
+        slots = x.unflatten(1, (-1, SLOT))  # (B, T, 8, H, W)
+        count = slots.shape[:2]
+        image = slots[:, :, :3]
+        # Time, confidence and σ vary slowly: every second pixel is enough for the fusion.
+        time, trust, sigma = slots[:, :, 3:, ::2, ::2].split((1, 1, 3), dim=2)
+        is_reference = (time[..., :1, :1].abs() < 0.5 / TIME_UNIT).to(x.dtype)
+        variance = (sigma * sigma).mean(2, keepdim=True) + VARIANCE_FLOOR  # (B, T, 1, h, w)
+
+        features = torch.relu(self.look(slots.flatten(0, 1))).unflatten(0, count)
+        features = torch.relu(self.compare(features.transpose(1, 2)))  # (B, C, T, h, w)
+        votes = self.vote(features).transpose(1, 2)
+        weights = torch.softmax(torch.log(trust.clamp_min(1e-4) / variance) + votes, dim=1)
+
+        folded = (features * weights.transpose(1, 2)).sum(2)
+        left = torch.sqrt((weights * weights * variance).sum(1))
+        noise = torch.sqrt((variance * is_reference).sum(1))
+        spread = functional.interpolate(weights[:, :, 0], scale_factor=2.0, mode="nearest")
+        fused = (image * spread[:, :, None]).sum(1)
+        reference = (image * is_reference).sum(1)
+        seen = functional.pixel_unshuffle(torch.cat((fused, reference), 1), 2)
+
+        body = self.trunk(self.enter(torch.cat((folded, left, noise, seen), 1)))
+        out = functional.pixel_shuffle(self.answer(body), 2)
+        direct, gate = out[:, :3], torch.softmax(out[:, 3:], dim=1)
+        clean = direct * gate[:, :1] + fused * gate[:, 1:2] + reference * gate[:, 2:]
+        return crop(clean, height, width)
