@@ -22,6 +22,9 @@ from dataclasses import dataclass
 import cv2
 import numpy as np
 
+from restore.align import Aligner, View, half_variance, warp_full
+from restore.align.confidence import confidence, residual_ratio
+
 Array = np.ndarray
 
 SLOT = 8
@@ -70,14 +73,18 @@ def pack(slots: Sequence[Slot], out: Array | None = None) -> Array:
     if out is None:
         out = np.empty((len(slots) * SLOT, height, width), np.float32)
     for index, slot in enumerate(slots):
-        part = out[index * SLOT : (index + 1) * SLOT]
-        cv2.split(slot.image, list(part[:3]))
-        part[3] = slot.time / TIME_UNIT
-        part[4] = 1.0 if slot.confidence is None else slot.confidence
-        cv2.split(slot.sigma, list(part[5:8]))
-        if isinstance(slot.sigma_scale, np.ndarray) or slot.sigma_scale != 1.0:
-            part[5:8] *= slot.sigma_scale
+        write_slot(slot, out[index * SLOT : (index + 1) * SLOT])
     return out
+
+
+def write_slot(slot: Slot, out: Array) -> None:
+    """Write one slot to its 8 channels of a hyperframe, shape (8, H, W), float32."""
+    cv2.split(slot.image, list(out[:3]))
+    out[3] = slot.time / TIME_UNIT
+    out[4] = 1.0 if slot.confidence is None else slot.confidence
+    cv2.split(slot.sigma, list(out[5:8]))
+    if isinstance(slot.sigma_scale, np.ndarray) or slot.sigma_scale != 1.0:
+        out[5:8] *= slot.sigma_scale
 
 
 def unpack(hyperframe: Array) -> list[Slot]:
@@ -94,3 +101,70 @@ def unpack(hyperframe: Array) -> list[Slot]:
         image, sigma = (np.ascontiguousarray(np.moveaxis(p, 0, 2)) for p in (part[:3], part[5:8]))
         slots.append(Slot(image, time, sigma, np.ascontiguousarray(part[4])))
     return slots
+
+
+def choose(slots: int, behind: int, ahead: int, *, feedback: bool) -> list[int]:
+    """Choose the neighbours of a reference: the nearest frames that exist, later ones first.
+
+    Args:
+        slots: Slots of the hyperframe, T, the reference included.
+        behind: Frames of the shot before the reference.
+        ahead: Frames of the shot after it, as far as they are known.
+        feedback: Whether one slot is taken by the previous output.
+
+    Returns:
+        Offsets of the noisy neighbours in rising order; fewer than asked for where the shot ends.
+    """
+    offsets = [*range(-behind, 0), *range(1, ahead + 1)]
+    nearest = sorted(offsets, key=lambda offset: (abs(offset), offset < 0))
+    return sorted(nearest[: max(slots - 1 - (feedback and slots > 1), 0)])
+
+
+def gather(
+    views: Sequence[View], reference: int, offsets: Sequence[int], sigma: Array, aligner: Aligner
+) -> list[Slot]:
+    """Align the chosen neighbours to the reference.
+
+    Args:
+        views: Linked frames of one shot.
+        reference: Index of the frame to be restored.
+        offsets: Neighbours as offsets from the reference.
+        sigma: σ map of the reference, shape (H, W, 3).
+        aligner: How to align.
+
+    Returns:
+        Slots in the order of time, the reference among them.
+    """
+    variance = half_variance(sigma)
+    slots = [Slot(views[reference].image, 0, sigma)]
+    for offset in offsets:
+        aligned = aligner.align(views, reference, reference + offset, variance)
+        shrink = np.sqrt(aligned.energy)
+        slots.append(Slot(aligned.image, offset, sigma, aligned.confidence, shrink))
+    return sorted(slots, key=lambda slot: slot.time)
+
+
+def feed_back(denoised: Array, reference: View, previous: View, sigma: Array) -> Slot:
+    """Make a slot of the previous output: the cheapest memory of everything before.
+
+    It goes in front of the other slots. Its alignment is judged like that of a noisy neighbour,
+    only against less noise.
+
+    Args:
+        denoised: The previous frame, restored, shape (H, W, 3).
+        reference: The frame to be restored, linked to the previous one.
+        previous: The previous frame.
+        sigma: σ map of the reference, shape (H, W, 3).
+
+    Raises:
+        ValueError: If the two frames are not linked.
+    """
+    if reference.to_previous is None or previous.to_next is None:
+        raise ValueError("the reference has not been linked to the previous frame")
+    motion, back = reference.to_previous, previous.to_next
+    image = warp_full(denoised, motion)
+    kept = np.full(motion.flow.shape[:2], RESIDUAL_NOISE**2, np.float32)
+    ratio = residual_ratio(reference.image, image, half_variance(sigma), kept)
+    trust = confidence(ratio, motion.flow, None if motion.uniform else back.flow)
+    trust = cv2.resize(trust, image.shape[1::-1], interpolation=cv2.INTER_LINEAR)
+    return Slot(image, -1, sigma, trust, RESIDUAL_NOISE)

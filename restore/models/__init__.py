@@ -1,1 +1,17 @@
-"""The networks."""
+"""The networks, by name: a new one is a file here and a line in `MODELS`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torch import nn
+
+from restore.models.denoiser import Denoiser
+
+MODELS: dict[str, tuple[type[nn.Module], dict[str, Any]]] = {
+    "denoiser": (Denoiser, {"stem": 16, "channels": (32, 64, 128), "blocks": (1, 1, 2)}),
+    "denoiser-tiny": (Denoiser, {"stem": 4, "channels": (8, 8), "blocks": (1, 1)}),
+}
+"""Network name -> (class, keyword arguments of its constructor)."""
+
+__all__ = ["MODELS", "Denoiser"]

@@ -1,0 +1,89 @@
+"""What a training step minimises: the weighted sum of the losses, in two phases."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from restore.align.warp import resize_flow
+from restore.hyperframe import SLOT
+from restore.losses import (
+    alignment_weights,
+    charbonnier,
+    edge_loss,
+    perceptual_loss,
+    temporal_loss,
+)
+from restore.training.config import TrainConfig
+from restore.training.windows import Window
+
+
+class Objective:
+    """The loss of one restored window.
+
+    In the pixel phase only the Charbonnier and the temporal term count; the edge loss and LPIPS
+    join after it: from scratch they teach regular texture patterns.
+    """
+
+    def __init__(self, config: TrainConfig, device: torch.device) -> None:
+        """Load LPIPS if its weight is not zero.
+
+        Raises:
+            RestoreError: If LPIPS is wanted and its backbone is not to be had.
+        """
+        self.config = config
+        self.network = None
+        if config.lpips > 0 and config.pixel_phase < 1:
+            from restore.metrics.perceptual import load_lpips
+
+            self.network = load_lpips(config.lpips_net, spatial=True).to(device)
+
+    def __call__(
+        self,
+        output: Tensor,
+        clean: Tensor,
+        hyperframe: Tensor,
+        window: Window,
+        before: tuple[Tensor, Tensor] | None,
+        step: int,
+    ) -> dict[str, Tensor]:
+        """Return the terms and their weighted sum under "loss".
+
+        Args:
+            output: Restored pictures, shape (B, 3, H, W).
+            clean: Clean pictures, same shape.
+            hyperframe: What the model saw, shape (B, T*8, H, W).
+            window: Where it came from.
+            before: Restored and clean pictures of the frame before, if there is one.
+            step: Number of the step, which decides the phase.
+        """
+        config = self.config
+        slots = hyperframe.unflatten(1, (-1, SLOT))
+        neighbours = slots[:, slots[0, :, 3, 0, 0] != 0]
+        strong, soft = alignment_weights(neighbours[:, :, 4])
+        terms = {"pixel": charbonnier(output, clean, strong)}
+        loss = config.pixel * terms["pixel"]
+        if config.temporal > 0 and before is not None and window.links:
+            flow = torch.from_numpy(
+                np.stack([_full_flow(link.reference.to_previous, output) for link in window.links])
+            ).to(output.device)
+            trust = slots[:, 0, 4:5]
+            terms["temporal"] = temporal_loss(output, before[0], clean, before[1], flow, trust)
+            loss = loss + config.temporal * terms["temporal"]
+        if step >= config.pixel_phase * config.steps:
+            if config.edge > 0:
+                terms["edge"] = edge_loss(output, clean, strong)
+                loss = loss + config.edge * terms["edge"]
+            if self.network is not None:
+                terms["lpips"] = perceptual_loss(self.network, output, clean, soft)
+                loss = loss + config.lpips * terms["lpips"]
+        return terms | {"loss": loss}
+
+
+def _full_flow(motion: object, like: Tensor) -> np.ndarray:
+    from restore.align import Motion
+
+    assert isinstance(motion, Motion)
+    flow = resize_flow(motion.flow, *like.shape[-2:])
+    return np.ascontiguousarray(np.moveaxis(flow, 2, 0))
