@@ -1,1 +1,14 @@
 """Read and write video files; the only package that imports av."""
+
+from restore.io.color import add_residual, from_rgb, to_rgb
+from restore.io.frame import ColorSpec, ColorTags, Frame, PixelFormat
+
+__all__ = [
+    "ColorSpec",
+    "ColorTags",
+    "Frame",
+    "PixelFormat",
+    "add_residual",
+    "from_rgb",
+    "to_rgb",
+]
