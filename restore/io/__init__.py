@@ -2,12 +2,16 @@
 
 from restore.io.color import add_residual, from_rgb, to_rgb
 from restore.io.frame import ColorSpec, ColorTags, Frame, PixelFormat
+from restore.io.probe import VideoInfo
+from restore.io.reader import VideoReader
 
 __all__ = [
     "ColorSpec",
     "ColorTags",
     "Frame",
     "PixelFormat",
+    "VideoInfo",
+    "VideoReader",
     "add_residual",
     "from_rgb",
     "to_rgb",
