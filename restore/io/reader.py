@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from fractions import Fraction
+from itertools import chain
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -16,6 +17,7 @@ from restore.io.formats import Layout, layout_of, unpack
 from restore.io.frame import ColorSpec, Frame
 from restore.io.probe import VideoInfo, read_color, read_display_matrix, read_mastering, show
 from restore.io.sequence import SequenceSource, is_sequence
+from restore.io.timestamps import Timestamps, raw_stamp
 
 Seconds = Fraction | int | float
 
@@ -36,7 +38,6 @@ class VideoReader:
         duration: Seconds after which reading ends.
         input_matrix: Overrides the matrix tag: 'bt601', 'bt709', 'bt2020', ...
         rate: Frames per second of image sequences.
-        threads: Decoder threads, 0 for as many as there are cores.
 
     Attributes:
         info: What is known about the video.
@@ -56,7 +57,6 @@ class VideoReader:
         duration: Seconds | None = None,
         input_matrix: str | None = None,
         rate: Fraction = Fraction(25),
-        threads: int = 0,
     ) -> None:
         self.path = Path(path)
         self.start = None if start is None else Fraction(start)
@@ -69,8 +69,7 @@ class VideoReader:
         """Index of the decoded stream in the container; None for image sequences."""
         self.offset = Fraction(0)
         """Seconds that were taken from every timestamp (see `start`)."""
-        self._last_pts: int | None = None
-        self._fixed = 0
+        self._stamps = Timestamps(lambda picture: picture.duration or self._default_step())
         self._spec: tuple[str, Layout, ColorSpec] | None = None
         if is_sequence(self.path):
             source = SequenceSource(self.path, rate)
@@ -78,10 +77,13 @@ class VideoReader:
             self._pictures: Iterator[av.VideoFrame] = source.pictures(self._count_damage)
         else:
             self.files = []
-            self._pictures = self._open(threads)
+            self._pictures = self._open()
         try:
-            self._first = next(self._pictures, None)
-            self.info = self._probe()
+            first = next(self._pictures, None)
+            if first is None:
+                raise InputError(f"{self.path}: no picture can be decoded; try another copy of it")
+            self._pictures = chain([first], self._pictures)
+            self.info = self._probe(first)
         except BaseException:
             self.close()
             raise
@@ -105,17 +107,17 @@ class VideoReader:
 
     def __iter__(self) -> Iterator[Frame]:
         """Yield the frames in presentation order, once."""
-        first, self._first = self._first, None
-        if first is not None:
-            frame = self._frame(first)
-            while frame is not None and not self._past_end(frame):
-                yield frame
-                picture = next(self._pictures, None)
-                frame = None if picture is None else self._frame(picture)
-        if self._fixed:
-            self.notes.append(f"{self._fixed} timestamps did not increase and were moved")
+        for picture, stamp in self._stamps.stamp(self._pictures):
+            frame = self._frame(picture, stamp)
+            if self._past_end(frame):
+                break
+            yield frame
+        if self._stamps.jumps:
+            self.notes.append(f"timestamps jump back {self._stamps.jumps} times; continued in order")
+        if self._stamps.moved:
+            self.notes.append(f"{self._stamps.moved} timestamps did not increase; moved by one tick")
 
-    def _open(self, threads: int) -> Iterator[av.VideoFrame]:
+    def _open(self) -> Iterator[av.VideoFrame]:
         self._container = container = open_media(self.path)
         stream = container.streams.best("video")
         if stream is None:
@@ -123,8 +125,8 @@ class VideoReader:
         if stream.codec_context is None:
             raise InputError(f"{self.path}: no decoder for its video codec; convert it first")
         self.video_index = stream.index
-        stream.thread_type = "AUTO"
-        stream.codec_context.thread_count = threads
+        # Frame threads would lose the pictures that follow the last error of a damaged file.
+        stream.thread_type = "SLICE"
         stream.codec_context.flags |= Flags.output_corrupt
         stream.codec_context.options = {"max_pixels": str(MAX_PIXELS)}
         self.time_base = Fraction(stream.time_base)
@@ -175,11 +177,11 @@ class VideoReader:
                 margin = None
             pictures = self._decode(container, stream)
             first = next(pictures, None)
-            time = None if first is None else self._stamp(first)
+            time = None if first is None else raw_stamp(first)
             if margin is None or (time is not None and time <= wanted):
                 break
         while first is not None:
-            stamp = self._stamp(first)
+            stamp = raw_stamp(first)
             if stamp is None or stamp >= wanted:
                 yield first
                 break
@@ -189,17 +191,13 @@ class VideoReader:
     def _count_damage(self) -> None:
         self.damaged += 1
 
-    @staticmethod
-    def _stamp(picture: av.VideoFrame) -> int | None:
-        return picture.pts if picture.pts is not None else picture.dts
-
     def _past_end(self, frame: Frame) -> bool:
         if self.duration is None or frame.time is None:
             return False
         begin = Fraction(0) if self.start is not None else self.info.start_time
         return frame.time >= begin + self.duration
 
-    def _frame(self, picture: av.VideoFrame) -> Frame:
+    def _frame(self, picture: av.VideoFrame, stamp: int) -> Frame:
         layout, color = self._describe(picture)
         planes, alpha = unpack(picture, layout)
         return Frame(
@@ -207,7 +205,7 @@ class VideoReader:
             alpha=alpha,
             format=layout.format,
             color=color,
-            pts=self._next_pts(picture),
+            pts=stamp - round(self.offset / self.time_base),
             time_base=self.time_base,
             duration=picture.duration or None,
             interlaced=picture.interlaced_frame,
@@ -222,30 +220,11 @@ class VideoReader:
             self._spec = (name, layout, color)
         return self._spec[1], self._spec[2]
 
-    def _next_pts(self, picture: av.VideoFrame) -> int:
-        """Return a timestamp after the last one, from the file if it has a usable one."""
-        stamp = self._stamp(picture)
-        last = self._last_pts
-        shift = round(self.offset / self.time_base)
-        step = picture.duration or self._default_step()
-        if stamp is None:
-            pts = 0 if last is None else last + step
-        else:
-            pts = stamp - shift
-        if last is not None and pts <= last:
-            pts = last + 1
-            self._fixed += 1
-        self._last_pts = pts
-        return pts
-
     def _default_step(self) -> int:
         rate = self.info.average_rate or Fraction(25)
         return max(1, round(1 / (rate * self.time_base)))
 
-    def _probe(self) -> VideoInfo:
-        picture = self._first
-        if picture is None:
-            raise InputError(f"{self.path}: no picture can be decoded; try another copy of it")
+    def _probe(self, picture: av.VideoFrame) -> VideoInfo:
         if not self.files:
             return self._probe_stream(picture)
         self.time_base = Fraction(picture.time_base)
@@ -279,7 +258,7 @@ class VideoReader:
         elif self._container.duration is not None:
             seconds = Fraction(self._container.duration, av.time_base)
         count = stream.frames or (round(seconds * rate) if seconds and rate else None)
-        stamp = self._stamp(picture)
+        stamp = raw_stamp(picture)
         matrix = read_display_matrix(picture)
         return VideoInfo(
             width=picture.width,
