@@ -1,1 +1,18 @@
 """Read and write video files; the only package that imports av."""
+
+from restore.io.color import add_residual, from_rgb, to_rgb
+from restore.io.frame import ColorSpec, ColorTags, Frame, PixelFormat
+from restore.io.probe import VideoInfo
+from restore.io.reader import VideoReader
+
+__all__ = [
+    "ColorSpec",
+    "ColorTags",
+    "Frame",
+    "PixelFormat",
+    "VideoInfo",
+    "VideoReader",
+    "add_residual",
+    "from_rgb",
+    "to_rgb",
+]

@@ -1,0 +1,67 @@
+"""Open media files safely: local files only, no playlists, one-line errors."""
+
+import errno
+import os
+from functools import lru_cache
+from pathlib import Path
+
+import av
+import av.error
+import av.format
+
+from restore.errors import InputError
+
+MAX_PIXELS = 1 << 28
+"""Largest picture that is decoded by default (16384 x 16384): larger sizes are declared by hostile files."""
+
+_FOLLOWS_OTHER_FILES = {
+    "hls", "applehttp", "concat", "dash", "imf", "webm_dash_manifest", "sdp", "rtsp", "rtp", "sap",
+    "lavfi", "tee", "ffmetadata", "tedcaptions", "image2", "image2pipe", "alias_pix", "brender_pix",
+    "vapoursynth", "avisynth", "bluray", "cdg", "nut_pipe", "fbdev", "v4l2", "video4linux2", "x11grab",
+    "alsa", "oss", "sndio", "jack", "pulse", "xcbgrab", "kmsgrab", "iec61883", "libcdio", "openal",
+}  # fmt: skip
+
+
+@lru_cache(maxsize=1)
+def _format_whitelist() -> str:
+    """Every container that is one file; names are FFmpeg's own, so aliases come along."""
+    known = {n for n in av.format.formats_available if n not in _FOLLOWS_OTHER_FILES}
+    # Aliases such as "mov,mp4,m4a" are matched by any of their parts.
+    parts = {part for name in known for part in name.split(",")}
+    return ",".join(sorted(parts - _FOLLOWS_OTHER_FILES))
+
+
+def open_media(path: Path) -> av.container.InputContainer:
+    """Open one local media file for reading.
+
+    Only the protocols file and pipe are allowed, and containers that name other files (HLS, DASH,
+    concat, ...) are not followed.
+
+    Raises:
+        InputError: If the file is missing, empty or of no known format.
+    """
+    if not path.exists():
+        raise InputError(f"{path}: no such file; check the path")
+    if path.is_file() and path.stat().st_size == 0:
+        raise InputError(f"{path}: the file is empty; copy or record it again")
+    options = {"protocol_whitelist": "file,pipe", "format_whitelist": _format_whitelist()}
+    options["max_pixels"] = str(MAX_PIXELS)
+    try:
+        return av.open(
+            "file:" + os.fspath(path.absolute()), options=options, metadata_errors="replace"
+        )
+    except (av.error.FFmpegError, OSError, ValueError) as error:
+        raise InputError(f"{path}: {describe(error)}") from error
+
+
+def describe(error: BaseException) -> str:
+    """Say in one line what FFmpeg found wrong with a file, and what to do."""
+    code = getattr(error, "errno", None)
+    if code == errno.EACCES:
+        return "no permission to read it; change its mode or copy it"
+    if isinstance(error, av.error.InvalidDataError):
+        return "not a readable media file (unknown, cut off or damaged header); try another copy"
+    if isinstance(error, IsADirectoryError):
+        return "is a folder without pictures; give a file, a pattern or a folder of images"
+    text = getattr(error, "strerror", None) or str(error)
+    return f"cannot be read ({text}); check that it plays elsewhere"

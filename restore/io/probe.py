@@ -1,0 +1,132 @@
+"""What a video stream says about itself, gathered from the container and its first picture."""
+
+import re
+import struct
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+import av
+import av.filter
+import av.logging
+from av.sidedata.sidedata import Type
+
+from restore.io.color import resolve_color
+from restore.io.formats import Layout
+from restore.io.frame import ColorSpec, ColorTags, PixelFormat
+
+_LOCATIONS = ("unspecified", "left", "center", "topleft", "top", "bottomleft", "bottom")
+
+
+@dataclass(frozen=True)
+class Mastering:
+    """HDR10 static metadata (SMPTE ST 2086 and CTA-861.3)."""
+
+    primaries: tuple[tuple[Fraction, Fraction], ...] | None = None
+    """Chromaticities x, y of red, green, blue and white."""
+    luminance: tuple[Fraction, Fraction] | None = None
+    """Minimum and maximum in cd/m²."""
+    light_level: tuple[int, int] | None = None
+    """MaxCLL and MaxFALL in cd/m²."""
+
+
+@dataclass(frozen=True)
+class VideoInfo:
+    """Facts about the video stream that a reader decodes."""
+
+    width: int
+    height: int
+    format: PixelFormat
+    color: ColorSpec
+    time_base: Fraction
+    average_rate: Fraction | None
+    """Frames per second, if the container knows; never used for timing."""
+    frame_count: int | None
+    """From the container's index or duration times rate: an estimate for progress only."""
+    duration: Fraction | None
+    """Seconds, an estimate."""
+    rotation: int
+    """Degrees counter-clockwise by which a player turns the picture; frames are not turned."""
+    sample_aspect_ratio: Fraction | None
+    codec: str
+    container: str
+    profile: str | None = None
+    field_order: str = "progressive"
+    """'progressive', 'tff' or 'bff'."""
+    display_matrix: tuple[int, ...] | None = None
+    mastering: Mastering | None = None
+    native_format: str = ""
+    """The name of the layout that the decoder gives."""
+    start_time: Fraction = Fraction(0)
+    """Time of the first picture in seconds."""
+    metadata: dict[str, str] = field(default_factory=dict)
+
+
+def show(picture: av.VideoFrame) -> tuple[int, str]:
+    """Read chroma siting and field order, which PyAV does not expose, through FFmpeg's showinfo.
+
+    Returns:
+        The H.273-like siting code of `ColorTags.chroma_location`, and 'progressive', 'tff' or 'bff'.
+    """
+    graph = av.filter.Graph()
+    source = graph.add_buffer(
+        width=picture.width,
+        height=picture.height,
+        format=picture.format.name,
+        time_base=Fraction(1, 25),
+    )
+    info, sink = graph.add("showinfo", "checksum=0"), graph.add("buffersink")
+    source.link_to(info)
+    info.link_to(sink)
+    graph.configure()
+    level = av.logging.get_level()
+    av.logging.set_level(av.logging.INFO)
+    try:
+        with av.logging.Capture() as logs:
+            graph.push(picture)
+            graph.pull()
+    finally:
+        av.logging.set_level(level)
+    text = " ".join(message for _, _, message in logs)
+    siting = re.search(r"\bcl:(\w+)", text)
+    order = re.search(r"\bi:([PTB])", text)
+    location = _LOCATIONS.index(siting[1]) if siting and siting[1] in _LOCATIONS else 0
+    return location, {"T": "tff", "B": "bff"}.get(order[1] if order else "P", "progressive")
+
+
+def read_color(
+    picture: av.VideoFrame, layout: Layout, location: int, input_matrix: str | None
+) -> ColorSpec:
+    """Read the colour tags of a picture and decide what they leave open."""
+    value = int(picture.color_range)
+    tags = ColorTags(
+        matrix=int(picture.colorspace),
+        range=value if value in (1, 2) else 2 if layout.full_range else 0,
+        primaries=int(picture.color_primaries),
+        transfer=int(picture.color_trc),
+        chroma_location=location,
+    )
+    return resolve_color(tags, layout.format, picture.height, input_matrix)
+
+
+def read_display_matrix(picture: av.VideoFrame) -> tuple[int, ...] | None:
+    """Return the nine numbers of the display matrix, if the picture carries one."""
+    data = picture.side_data.get(Type.DISPLAYMATRIX)
+    return None if data is None else struct.unpack("<9i", bytes(data)[:36])
+
+
+def read_mastering(picture: av.VideoFrame) -> Mastering | None:
+    """Return HDR10 static metadata, if the picture carries any."""
+    display = picture.side_data.get(Type.MASTERING_DISPLAY_METADATA)
+    light = picture.side_data.get(Type.CONTENT_LIGHT_LEVEL)
+    if display is None and light is None:
+        return None
+    primaries = luminance = level = None
+    if display is not None:
+        raw = struct.unpack("<22i", bytes(display)[:88])
+        numbers = [Fraction(n, d or 1) for n, d in zip(raw[0:20:2], raw[1:20:2], strict=True)]
+        pairs = tuple((numbers[i], numbers[i + 1]) for i in range(0, 8, 2))
+        primaries = pairs if raw[20] else None
+        luminance = (numbers[8], numbers[9]) if raw[21] else None
+    if light is not None:
+        level = struct.unpack("<2I", bytes(light)[:8])
+    return Mastering(primaries, luminance, level)

@@ -1,0 +1,102 @@
+"""Image sequences: patterns such as ``frames/%05d.png``, folders of images, single pictures."""
+
+import re
+from collections.abc import Callable, Iterator
+from fractions import Fraction
+from pathlib import Path
+
+import av
+import av.error
+
+from restore.errors import InputError
+from restore.io.demux import open_media
+
+SUFFIXES = {
+    ".png", ".jpg", ".jpeg", ".tif", ".tiff", ".exr", ".dpx", ".webp", ".bmp", ".pgm", ".ppm", ".pnm",
+    ".tga", ".jp2", ".pfm", ".qoi", ".sgi", ".pcx",
+}  # fmt: skip
+"""Endings of files that hold one picture each."""
+
+_PATTERN = re.compile(r"%(0?)(\d*)d")
+
+
+def is_pattern(path: Path) -> bool:
+    """Tell whether a name holds a frame number field such as ``%05d``."""
+    return _PATTERN.search(path.name) is not None and not path.exists()
+
+
+def is_sequence(path: Path) -> bool:
+    """Tell whether a path means single pictures rather than a video file."""
+    return path.is_dir() or is_pattern(path) or path.suffix.lower() in SUFFIXES
+
+
+def natural_key(path: Path) -> list[tuple[int, str]]:
+    """Sort key that counts: frame2 comes before frame10."""
+    parts = re.split(r"(\d+)", path.name.lower())
+    return [(int(part), "") if part.isdigit() else (-1, part) for part in parts]
+
+
+def numbered(path: Path, number: int) -> Path:
+    """Fill the frame number into a pattern."""
+
+    def fill(match: re.Match[str]) -> str:
+        width = int(match[2] or 0)
+        return f"{number:0{width}d}" if match[1] else f"{number:{width}d}"
+
+    return path.with_name(_PATTERN.sub(fill, path.name, count=1))
+
+
+def list_files(path: Path) -> list[Path]:
+    """Return the files of a sequence in order of their numbers.
+
+    Raises:
+        InputError: If there are none.
+    """
+    if path.is_dir():
+        found = [p for p in path.iterdir() if p.suffix.lower() in SUFFIXES and p.name[0] != "."]
+    elif is_pattern(path):
+        head, tail = _PATTERN.split(path.name, maxsplit=1)[0::3]
+        regex = re.compile(re.escape(head) + r"\d+" + re.escape(tail))
+        folder = path.parent
+        found = [p for p in folder.iterdir() if regex.fullmatch(p.name)] if folder.is_dir() else []
+    else:
+        found = [path] if path.exists() else []
+    if not found:
+        raise InputError(f"{path}: no such pictures; check the folder and the pattern")
+    return sorted(found, key=natural_key)
+
+
+class SequenceSource:
+    """Decode the pictures of a sequence one after the other, numbered from 0.
+
+    Args:
+        path: Folder, pattern or single picture.
+        rate: Frames per second.
+    """
+
+    def __init__(self, path: Path, rate: Fraction) -> None:
+        self.files = list_files(path)
+        self.time_base = 1 / Fraction(rate)
+
+    def pictures(self, damage: Callable[[], None]) -> Iterator[av.VideoFrame]:
+        """Yield FFmpeg's pictures with pts 0, 1, 2, ...; call `damage` for each unreadable file."""
+        for number, file in enumerate(self.files):
+            picture = self._read(file)
+            if picture is None:
+                damage()
+                continue
+            picture.pts = number
+            picture.time_base = self.time_base
+            picture.duration = 1
+            yield picture
+
+    @staticmethod
+    def _read(file: Path) -> av.VideoFrame | None:
+        try:
+            with open_media(file) as container:
+                stream = container.streams.best("video")
+                if stream is None or stream.codec_context is None:
+                    return None
+                return next(container.decode(stream), None)
+        except (InputError, av.error.FFmpegError, OSError):
+            return None
