@@ -4,6 +4,7 @@ Pictures are (H, W, 3) float32 RGB in [0, 1].
 """
 
 import math
+from typing import Any
 
 import cv2
 import numpy as np
@@ -59,7 +60,7 @@ def _blur(x: Image) -> Image:
     return cv2.GaussianBlur(x, (_WINDOW, _WINDOW), _SIGMA, borderType=cv2.BORDER_REFLECT)
 
 
-def _channel_mean(x: Image) -> NDArray[np.float64]:
+def _channel_mean(x: NDArray[Any]) -> NDArray[np.float64]:
     inner = x[_BORDER:-_BORDER, _BORDER:-_BORDER]
     return np.array(cv2.mean(inner)[: x.shape[2] if x.ndim == 3 else 1])
 
