@@ -7,6 +7,7 @@ in the centre (validation).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -164,3 +165,13 @@ def _run(length: int, frames: int, stride: int, rng: np.random.Generator | None)
 def _check(length: int, frames: int) -> None:
     if not 1 <= frames <= length:
         raise ValueError(f"cannot take {frames} frames from a shot of {length}")
+
+
+SAMPLERS: dict[str, Callable[..., Sampler]] = {
+    "consecutive": Consecutive,
+    "strided": Strided,
+    "segments": UniformSegments,
+    "random": FullyRandom,
+    "motion": MotionWeighted,
+}
+"""Samplers by the name that a training configuration uses."""

@@ -150,6 +150,8 @@ class Trainer:
             dataset,  # type: ignore[arg-type]
             batch_size=None,
             num_workers=self.config.workers,
+            # A forked process inherits locks of OpenCV's and PyTorch's thread pools and hangs on them.
+            multiprocessing_context="spawn" if self.config.workers else None,
             collate_fn=_as_it_is,
             prefetch_factor=4 if self.config.workers else None,
             worker_init_fn=_one_thread,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+
 import numpy as np
 import torch
 from torch import Tensor
@@ -37,7 +39,8 @@ class Objective:
         if config.lpips > 0 and config.pixel_phase < 1:
             from restore.metrics.perceptual import load_lpips
 
-            self.network = load_lpips(config.lpips_net, spatial=True).to(device)
+            self.network = copy.deepcopy(load_lpips(config.lpips_net)).to(device)
+            self.network.spatial = True  # a map, to be weighted per pixel
 
     def __call__(
         self,

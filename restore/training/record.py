@@ -1,0 +1,91 @@
+"""What a training run leaves behind: progress, curves, pictures of the figures, weights."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from restore.training.config import TrainConfig
+
+if TYPE_CHECKING:
+    from restore.training.loop import Trainer
+
+EVERY = 50
+"""Steps that one line of progress averages."""
+
+
+class Recorder:
+    """Prints progress with the time left, and writes TensorBoard curves and `log.jsonl`."""
+
+    def __init__(
+        self, folder: Path, config: TrainConfig, rank: int, *, describe: dict[str, Any]
+    ) -> None:
+        """Open the logs of a run; processes of a rank above 0 write nothing."""
+        self.config, self.last = config, dict[str, float]()
+        self._sums: dict[str, list[float]] = {}
+        self._began, self._first = time.monotonic(), -1
+        self._board: Any = None
+        if rank:
+            return
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "config.toml").write_text(config.to_toml())
+        (folder / "data.json").write_text(json.dumps(describe, indent=1, default=str))
+        self._log = (folder / "log.jsonl").open("a")
+        try:
+            from torch.utils.tensorboard import SummaryWriter
+        except ImportError:
+            print("no TensorBoard curves: install tensorboard to have them", flush=True)
+        else:
+            self._board = SummaryWriter(str(folder))
+
+    def __call__(self, step: int, figures: dict[str, float]) -> None:
+        """Take the figures of one step."""
+        if self._first < 0:
+            self._first = step - 1
+        for key, value in figures.items():
+            self._sums.setdefault(key, []).append(value)
+        validated = "val_psnr" in figures
+        if step % EVERY and not validated and step != self.config.steps:
+            return
+        means = {key: sum(values) / len(values) for key, values in self._sums.items()}
+        self._sums.clear()
+        self.last |= means
+        self._log.write(json.dumps({"step": step, **means}) + "\n")
+        self._log.flush()
+        if self._board is not None:
+            for key, value in means.items():
+                self._board.add_scalar(key.replace(" ", "/"), value, step)
+        print(self._line(step, means), flush=True)
+
+    def _line(self, step: int, means: dict[str, float]) -> str:
+        elapsed = time.monotonic() - self._began
+        left = elapsed / max(step - self._first, 1) * (self.config.steps - step)
+        line = (
+            f"{step}/{self.config.steps}  loss {means['loss']:.5f}  PSNR {means['psnr']:.2f} "
+            f"(noisy {means['psnr_noisy']:.2f}) dB  waiting {means['waiting']:.1%}  "
+            f"{elapsed / 60:.1f} min, {left / 60:.0f} min left"
+        )
+        groups = [f"{k[5:]} {v:.2f}" for k, v in means.items() if k.startswith("psnr ")]
+        if groups:
+            line += f"\n  validation {', '.join(groups)} dB, gain {means['val_gain']:.2f} dB"
+        return line
+
+
+def save_averaged(trainer: Trainer, folder: Path, figures: dict[str, float]) -> Path:
+    """Write the averaged weights of a run, with its configuration, as a safetensors file."""
+    from restore.weights import save_model
+
+    config = trainer.config
+    path = folder / f"{config.name}.safetensors"
+    meta = {
+        "name": config.name,
+        "model": config.model,
+        "training": dataclasses.asdict(config),
+        "step": trainer.step,
+        "scores": {k: round(v, 4) for k, v in figures.items() if k.startswith(("psnr ", "val_"))},
+    }
+    save_model(trainer.averaged.module, path, meta)
+    return path

@@ -1,0 +1,84 @@
+"""Validation: whole clips restored as at run time, with noise drawn once per clip."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from torch import nn
+
+from restore.align import Aligner
+from restore.analyse import NoiseCurve
+from restore.data.degrade import Sample
+from restore.metrics.fidelity import psnr
+from restore.sequence import restore_shot
+
+Array = np.ndarray
+
+
+class TorchEngine:
+    """A torch module as `restore.sequence` wants it: hyperframe (T*8, H, W) -> (3, H, W)."""
+
+    def __init__(self, model: nn.Module) -> None:
+        """Wrap a model, which stays where it is."""
+        self.model = model
+        self.device = next(model.parameters()).device
+
+    def __call__(self, hyperframe: Array) -> Array:
+        """Restore one hyperframe."""
+        with torch.inference_mode():
+            out = self.model(torch.from_numpy(hyperframe)[None].to(self.device))
+        return out[0].float().cpu().numpy()
+
+
+def white_samples(clips: Sequence[Array], sigmas: Sequence[float], seed: int = 0) -> list[Sample]:
+    """Return clips under white noise as a file would hold it: rounded and clipped to 8 bits.
+
+    Args:
+        clips: Each of shape (N, H, W, 3), float32.
+        sigmas: In 0-255 units.
+        seed: The noise of a clip depends on this, the clip's number and σ.
+    """
+    samples = []
+    for number, clean in enumerate(clips):
+        for sigma in sigmas:
+            rng = np.random.default_rng([seed, number, round(sigma * 100)])
+            noisy = clean + rng.standard_normal(clean.shape, np.float32) * np.float32(sigma / 255)
+            stored = np.round(noisy.clip(0, 1) * 255) / np.float32(255)
+            curve = NoiseCurve.white(sigma / 255)
+            samples.append(Sample(clean, stored, curve, {"group": f"white {sigma:g}"}))
+    return samples
+
+
+def validate(model: nn.Module, samples: Sequence[Sample], *, slots: int = 5) -> dict[str, float]:
+    """Restore every sample and average the PSNR over frames and clips, group by group.
+
+    Args:
+        model: Any network that takes hyperframes.
+        samples: Clips, their `meta["group"]` naming the figure they belong to.
+        slots: Slots of the hyperframe, T.
+
+    Returns:
+        "psnr GROUP" and "gain GROUP" (over the noisy clip), in dB, and their means under
+        "val_psnr" and "val_gain".
+    """
+    model.eval()
+    engine, aligner = TorchEngine(model), Aligner()
+    groups: dict[str, list[tuple[float, float]]] = {}
+    for sample in samples:
+        restored = restore_shot(sample.noisy, engine, sample.curve, slots=slots, aligner=aligner)
+        pairs = [
+            (psnr(clean, np.clip(out, 0, 1)), psnr(clean, noisy))
+            for out, clean, noisy in zip(restored, sample.clean, sample.noisy, strict=True)
+        ]
+        after, before = np.mean(pairs, axis=0)
+        groups.setdefault(str(sample.meta["group"]), []).append((after, after - before))
+    figures: dict[str, float] = {}
+    for group, values in groups.items():
+        figures[f"psnr {group}"], figures[f"gain {group}"] = map(float, np.mean(values, axis=0))
+    for name in ("psnr", "gain"):
+        parts = [value for key, value in figures.items() if key.startswith(f"{name} ")]
+        figures[f"val_{name}"] = float(np.mean(parts))
+    model.train()
+    return figures
