@@ -2,5 +2,6 @@
 
 from restore.analyse.estimate import estimate_noise
 from restore.analyse.noise import NoiseCurve, noise_map
+from restore.analyse.shots import CutDetector, find_cuts
 
-__all__ = ["NoiseCurve", "estimate_noise", "noise_map"]
+__all__ = ["CutDetector", "NoiseCurve", "estimate_noise", "find_cuts", "noise_map"]

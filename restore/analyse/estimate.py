@@ -13,13 +13,19 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from restore.analyse.bands import BLOCK, BlockStatistics, block_statistics, clipped_variance_ratio
+from restore.analyse.bands import (
+    BLOCK,
+    BlockStatistics,
+    block_statistics,
+    clipped_variance_ratio,
+    paired_in_space,
+)
 from restore.analyse.noise import FloatArray, NoiseCurve
 
 Float64Array = npt.NDArray[np.float64]
 
 _MAX_FRAMES = 5
-_MAX_BLOCKS = 4500  # a frame of 854 × 480 has 6360
+_MAX_BLOCKS = 2400  # a frame of 854 × 480 has 6360
 _MIN_BLOCKS = 12
 _QUIET = 0.08  # share of the blocks of one intensity taken as free of texture
 _CLIPPED = 0.4  # blocks with more clipped pixels than this say nothing about the noise
@@ -32,7 +38,7 @@ _WHITE = ((0.68, 0.80), (0.0, 1.0))  # how far the noise is white
 _HIGH_SHARE = ((0.5, 0.61, 1.0), (0.5, 0.69, 1.0))  # σ of the high band over σ of the full one
 _LOST = ((0.5, 0.61), (1.22, 1.04))  # σ of all pixels over σ of quiet blocks, without their mean
 # Compression of a nearly clean clip costs detail which no quiet block shows.
-_DETAIL, _DETAIL_SCALE = 0.6, (5 / 255) ** 2
+_DETAIL, _DETAIL_SCALE = ((0.48, 0.60), (0.8, 0.0)), (7 / 255) ** 2
 
 
 def estimate_noise(frames: Sequence[FloatArray]) -> NoiseCurve:
@@ -55,6 +61,8 @@ def estimate_noise(frames: Sequence[FloatArray]) -> NoiseCurve:
     if min(clip.shape[1:3]) < 2 * BLOCK:
         return NoiseCurve.white(0)
     blocks = block_statistics(_without_bars(clip), _MAX_BLOCKS)
+    if len(clip) == 1:
+        blocks = paired_in_space(blocks)
     fits = [_fit_channel(blocks, channel) for channel in range(3)]
     red, green, blue = fits
     return NoiseCurve((red[0], green[0], blue[0]), (red[1], green[1], blue[1]))
@@ -68,13 +76,18 @@ def _stack(frames: Sequence[FloatArray]) -> FloatArray:
         raise ValueError("frames must all have one shape (H, W, 3)")
     count = min(len(frames), _MAX_FRAMES)
     chosen = np.linspace(0, len(frames) - 1, count).round().astype(int)
-    return np.stack([np.asarray(frames[i], np.float32) for i in chosen])
+    distinct = [np.asarray(frames[chosen[0]], np.float32)]
+    for i in chosen[1:]:  # a repeated frame has no new noise
+        if not np.array_equal(frames[i], distinct[-1]):
+            distinct.append(np.asarray(frames[i], np.float32))
+    return np.stack(distinct)
 
 
 def _without_bars(clip: FloatArray) -> FloatArray:
     """Cut off dark bars at the edges: rows and columns without contrast in every frame."""
-    luma = clip[:, ::2, ::2].mean(-1)
-    rows, columns = _inside(luma.std(2), luma.mean(2)), _inside(luma.std(1), luma.mean(1))
+    green = np.ascontiguousarray(clip[:, ::2, ::2, 1])
+    rows = _inside(green.std(2), green.mean(2))
+    columns = _inside(green.std(1), green.mean(1))
     return clip[:, slice(*rows), slice(*columns)]
 
 
@@ -113,17 +126,13 @@ def _measure(bands: list[FloatArray], mean: FloatArray) -> tuple[float, float, f
     count = full.shape[1]
     quiet = min(count, max(_MIN_BLOCKS, round(_QUIET * count)))
     values = []
-    for choose, measure in _halves(full.shape[0]):
+    even, odd = slice(0, None, 2), slice(1, None, 2)
+    for choose, measure in ((even, odd), (odd, even)):
         chosen = np.argsort(full[choose].mean(0), kind="stable")[:quiet]
         picks = [band[measure][:, chosen].mean() for band in (full, high, highest)]
         values.append([*picks, mean[chosen].mean()])
     total, upper, top, intensity = np.mean(values, 0)
     return float(intensity), _combine(total, upper, top), float(quiet)
-
-
-def _halves(count: int) -> list[tuple[slice, slice]]:
-    even, odd = slice(0, None, 2), slice(1, None, 2)
-    return [(even, odd), (odd, even)] if count > 1 else [(even, even)]
 
 
 def _combine(full: float, high: float, highest: float) -> float:
@@ -140,7 +149,8 @@ def _combine(full: float, high: float, highest: float) -> float:
     white = float(np.interp(fall, *_WHITE))
     noise = min(full, high / float(np.interp(fall, *_HIGH_SHARE)) ** 2)
     noise *= float(np.interp(fall, *_LOST)) ** 2
-    noise *= (1 + _DETAIL * math.exp(-noise / _DETAIL_SCALE)) ** 2
+    detail = float(np.interp(math.sqrt(high / full), *_DETAIL))
+    noise *= (1 + detail * math.exp(-noise / _DETAIL_SCALE)) ** 2
     return white * min(highest, full) + (1 - white) * noise
 
 
@@ -160,5 +170,5 @@ def _fit_line(x: Float64Array, y: Float64Array, count: Float64Array) -> tuple[fl
         slope = float(np.clip(slope, -level / max(1 - centre, 1e-3), level / max(centre, 1e-3)))
         intercept = float(level - slope * centre)
         error = (y - intercept - slope * x) / np.maximum(intercept + slope * x, 0.1 * level)
-        robust = 1 / (1 + (np.maximum(error, 0) / 0.1) ** 2 + (np.minimum(error, 0) / 0.4) ** 2)
+        robust = 1 / (1 + (np.maximum(error, 0) / 0.2) ** 2 + (np.minimum(error, 0) / 0.4) ** 2)
     return slope, max(intercept, 0.0, -slope)
