@@ -15,7 +15,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from restore.io.frame import ColorSpec, Frame, PixelFormat, Plane
+from restore.io.frame import Frame, PixelFormat, Plane
 
 _PACKED_RGB = re.compile(r"(?P<order>[rgba0x]{3,4})(?P<bits>24|48|64)?(?P<end>le|be)?")
 _SEMI = {"nv12": (1, 1, 8, 0), "nv21": (1, 1, 8, 0), "nv16": (1, 0, 8, 0), "nv24": (0, 0, 8, 0)}
@@ -171,15 +171,16 @@ def _unpack_palette(picture: av.VideoFrame) -> list[Plane]:
 
 
 def pack(frame: Frame, name: str) -> av.VideoFrame:
-    """Build FFmpeg's picture of pixel format `name` from a frame.
+    """Build FFmpeg's picture of pixel format `name` from a frame that holds the same samples.
 
-    Layouts of the same samples (planar or packed, either byte order) are filled without loss; any other
-    is made by swscale with matrix and range stated on both sides.
+    Raises:
+        ValueError: If `name` does not have the frame's family, depth, subsampling and alpha.
     """
     layout = layout_of(name)
-    same = layout.format == frame.format and layout.kind in ("planar", "packed")
-    native = name if same else frame.format.name
-    layout = layout if same else layout_of(native)
+    if layout.format != frame.format or layout.kind not in ("planar", "packed", "sws"):
+        raise ValueError(f"{name} does not hold the samples of {frame.format.name}")
+    native = frame.format.name if layout.kind == "sws" else name
+    layout = layout_of(native)
     picture = av.VideoFrame(frame.width, frame.height, native)
     planes: list[Plane] = list(frame.planes)
     if frame.format.alpha:
@@ -189,14 +190,12 @@ def pack(frame: Frame, name: str) -> av.VideoFrame:
         for plane, index in zip(planes, layout.order, strict=False):
             _store(picture, index, plane, layout.big_endian)
     else:
-        channels = 4 if "0" in native or "x" in native else len(planes)
+        channels = 4 if "0" in native else len(planes)
         ordered: list[Plane] = [planes[0]] * channels
         for plane, index in zip(planes, layout.order, strict=True):
             ordered[index] = plane
         _store(picture, 0, cv2.merge(ordered).reshape(frame.height, -1), layout.big_endian)
-    if not same:
-        picture = _convert(picture, frame.color, name)
-    return picture
+    return picture if native == name else picture.reformat(format=name)
 
 
 def _store(picture: av.VideoFrame, index: int, plane: Plane, big_endian: bool) -> None:
@@ -206,27 +205,13 @@ def _store(picture: av.VideoFrame, index: int, plane: Plane, big_endian: bool) -
     np.copyto(view, plane.byteswap() if big_endian and plane.dtype.itemsize == 2 else plane)
 
 
-def _convert(picture: av.VideoFrame, color: ColorSpec, name: str) -> av.VideoFrame:
-    """Let swscale change depth, subsampling or family, with the colour stated explicitly."""
-    spaces = {"bt709": "ITU709", "bt2020": "BT2020", "fcc": "FCC", "smpte240m": "SMPTE240M"}
-    space = spaces.get(color.matrix, "ITU601")
-    source = "JPEG" if color.full_range else "MPEG"
-    full = color.full_range if not av.VideoFormat(name).is_rgb else True
-    return picture.reformat(
-        format=name,
-        src_colorspace=space,
-        dst_colorspace=space,
-        src_color_range=source,
-        dst_color_range="JPEG" if full else "MPEG",
-        interpolation="BICUBIC",
-    )
-
-
 def lossless_choice(fmt: PixelFormat, names: Sequence[str]) -> str | None:
     """Return the first of an encoder's pixel formats that holds `fmt` without loss, planar first."""
-    candidates = [fmt.name]
+    if fmt.name in names:
+        return fmt.name
     for name in names:
         layout = layout_of(name)
-        if layout.format == fmt and layout.kind in ("planar", "packed") and not layout.full_range:
-            candidates.append(name)
-    return next((name for name in candidates if name in names), None)
+        exact = layout.kind in ("planar", "packed") or "f32" in name
+        if layout.format == fmt and exact and not layout.full_range:
+            return name
+    return None

@@ -9,7 +9,6 @@ from typing import Self
 
 import av
 import av.error
-from av.codec.context import Flags
 
 from restore.errors import InputError
 from restore.io.demux import MAX_PIXELS, open_media
@@ -127,7 +126,6 @@ class VideoReader:
         self.video_index = stream.index
         # Frame threads would lose the pictures that follow the last error of a damaged file.
         stream.thread_type = "SLICE"
-        stream.codec_context.flags |= Flags.output_corrupt
         stream.codec_context.options = {"max_pixels": str(MAX_PIXELS)}
         self.time_base = Fraction(stream.time_base)
         if self.start is not None:

@@ -1,0 +1,44 @@
+"""Bring a frame to another layout where the encoder lacks its own."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from restore.io.color import from_rgb, resolve_color, to_rgb
+from restore.io.frame import ColorSpec, Frame, PixelFormat
+
+_MATRIX_TAG = {"bt601": 6, "bt709": 1}
+
+
+def converted_color(color: ColorSpec, source: PixelFormat, fmt: PixelFormat, height: int) -> ColorSpec:
+    """Return the colour of `fmt` planes made from `source` planes; RGB to YUV becomes limited range."""
+    if source.family == fmt.family or (source.family == "gray" and fmt.family == "yuv"):
+        return color
+    if fmt.family == "rgb":
+        return resolve_color(replace(color.tags, matrix=0, range=2), fmt, height)
+    tag = _MATRIX_TAG["bt709" if height >= 720 else "bt601"]
+    return resolve_color(replace(color.tags, matrix=tag, range=1), fmt, height)
+
+
+def convert(frame: Frame, fmt: PixelFormat, color: ColorSpec) -> Frame:
+    """Return the picture in another layout, through unclipped float RGB.
+
+    Args:
+        frame: The picture.
+        fmt: The layout wanted; alpha is scaled to its depth, or made opaque, or left out.
+        color: The colour wanted, from `converted_color`.
+    """
+    if frame.format == fmt:
+        return frame
+    template = replace(frame, format=fmt, color=color, alpha=None)
+    result = from_rgb(to_rgb(frame), template)
+    if not fmt.alpha:
+        return result
+    if frame.alpha is None:
+        alpha = np.full((frame.height, frame.width), fmt.maximum, fmt.dtype)
+    else:
+        scaled = np.rint(frame.alpha * (fmt.maximum / frame.format.maximum))
+        alpha = scaled.astype(fmt.dtype)
+    return replace(result, alpha=alpha)
+
+
