@@ -162,7 +162,10 @@ def _automatic(
         if name not in family:
             notes.insert(0, f"{info.codec} video is written as {name} ({chosen})")
         return name, chosen, notes
-    for name in ("libx264", "libx265", "libvpx-vp9"):
+    for name in (*family, "libx264", "libx265", "libvpx-vp9"):
+        if name == "prores_ks" and holds(name):  # it takes 10 of ProRes 4444's 12 bits
+            chosen = _nearest(target, encoder_formats(name))
+            return name, chosen, [f"{info.format.name} video is written as {name} {chosen}"]
         if holds(name) and not target.alpha:
             formats = encoder_formats(name)
             chosen, notes = _fit_size(name, _nearest(target, formats), formats, size)

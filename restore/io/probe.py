@@ -2,6 +2,8 @@
 
 import re
 import struct
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from fractions import Fraction
 
@@ -61,6 +63,26 @@ class VideoInfo:
     metadata: dict[str, str] = field(default_factory=dict)
 
 
+@contextmanager
+def _listening() -> Iterator[None]:
+    """Let FFmpeg speak for a moment, to a capture and not to the terminal."""
+    level = av.logging.get_level()
+    av.logging.set_level(av.logging.INFO)
+    try:
+        yield
+    finally:
+        av.logging.set_level(level)
+
+
+def dolby_vision_profile(container: av.container.InputContainer, index: int) -> str | None:
+    """Return the Dolby Vision profile of a stream, which PyAV tells only in its dump of the file."""
+    with _listening():
+        text = container.dumps_format()
+    video = text.split(f"Stream #0:{index}", 1)[-1].split("Stream #")[0]
+    found = re.search(r"DOVI configuration record:.*?profile: (\d+)", video)
+    return found[1] if found else None
+
+
 def show(picture: av.VideoFrame) -> tuple[int, str]:
     """Read chroma siting and field order, which PyAV does not expose, through FFmpeg's showinfo.
 
@@ -78,14 +100,9 @@ def show(picture: av.VideoFrame) -> tuple[int, str]:
     source.link_to(info)
     info.link_to(sink)
     graph.configure()
-    level = av.logging.get_level()
-    av.logging.set_level(av.logging.INFO)
-    try:
-        with av.logging.Capture() as logs:
-            graph.push(picture)
-            graph.pull()
-    finally:
-        av.logging.set_level(level)
+    with _listening(), av.logging.Capture() as logs:
+        graph.push(picture)
+        graph.pull()
     text = " ".join(message for _, _, message in logs)
     siting = re.search(r"\bcl:(\w+)", text)
     order = re.search(r"\bi:([PTB])", text)

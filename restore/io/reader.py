@@ -14,7 +14,14 @@ from restore.errors import InputError
 from restore.io.demux import MAX_PIXELS, open_media
 from restore.io.formats import Layout, layout_of, unpack
 from restore.io.frame import ColorSpec, Frame
-from restore.io.probe import VideoInfo, read_color, read_display_matrix, read_mastering, show
+from restore.io.probe import (
+    VideoInfo,
+    dolby_vision_profile,
+    read_color,
+    read_display_matrix,
+    read_mastering,
+    show,
+)
 from restore.io.sequence import SequenceSource, is_sequence
 from restore.io.timestamps import Timestamps, raw_stamp
 
@@ -68,6 +75,7 @@ class VideoReader:
         """Index of the decoded stream in the container; None for image sequences."""
         self.offset = Fraction(0)
         """Seconds that were taken from every timestamp (see `start`)."""
+        self._resized = 0
         self._stamps = Timestamps(lambda picture: picture.duration or self._default_step())
         self._spec: tuple[str, Layout, ColorSpec] | None = None
         if is_sequence(self.path):
@@ -111,6 +119,11 @@ class VideoReader:
             if self._past_end(frame):
                 break
             yield frame
+        if self._resized:
+            self.notes.append(
+                f"{self._resized} frames of another size were scaled to"
+                f" {self.info.width}x{self.info.height}, the size of the first"
+            )
         if self._stamps.jumps:
             self.notes.append(f"timestamps jump back {self._stamps.jumps} times; continued in order")
         if self._stamps.moved:
@@ -128,11 +141,21 @@ class VideoReader:
         stream.thread_type = "SLICE"
         stream.codec_context.options = {"max_pixels": str(MAX_PIXELS)}
         self.time_base = Fraction(stream.time_base)
+        self._check_dolby_vision(container, stream.index)
         if self.start is not None:
             begin = Fraction(container.start_time or 0, av.time_base)
             self.offset = begin + self.start
             return self._seek_and_decode(container, stream, self.offset)
         return self._decode(container, stream)
+
+    def _check_dolby_vision(self, container: av.container.InputContainer, index: int) -> None:
+        profile = dolby_vision_profile(container, index)
+        if profile == "5":
+            raise InputError(
+                f"{self.path}: Dolby Vision profile 5 has no ordinary picture; convert it to HDR10 first"
+            )
+        if profile is not None:
+            self.notes.append(f"Dolby Vision profile {profile}: only its base layer is kept")
 
     def _decode(
         self, container: av.container.InputContainer, stream: av.VideoStream
@@ -146,6 +169,8 @@ class VideoReader:
                 # A demuxer error is the end of what can be read; the decoder may still hold frames.
                 self._count_damage()
                 packet = None
+            if packet is not None and packet.has_sidedata("encryption_info"):
+                raise InputError(f"{self.path}: the video is encrypted; give an unprotected copy")
             try:
                 pictures = stream.codec_context.decode(packet)
             except av.error.EOFError:
@@ -196,6 +221,10 @@ class VideoReader:
         return frame.time >= begin + self.duration
 
     def _frame(self, picture: av.VideoFrame, stamp: int) -> Frame:
+        info = self.info
+        if (picture.width, picture.height) != (info.width, info.height):
+            self._resized += 1
+            picture = picture.reformat(width=info.width, height=info.height)
         layout, color = self._describe(picture)
         planes, alpha = unpack(picture, layout)
         return Frame(

@@ -112,12 +112,25 @@ class StreamCopier:
                 continue
             if stream.type == "data" and "timecode" in stream.metadata:
                 continue  # the muxer makes its own timecode track from the video's tag
-            if container_holds(name, stream):
+            if stream.disposition & Disposition.attached_pic and name == "matroska":
+                self._attach_picture(output, stream)
+            elif container_holds(name, stream):
                 self._tracks[stream.index] = _Track(_add(output, stream))
             else:
                 self.notes.append(
                     f"{describe_stream(stream)} is left out: {name} does not hold it (.mkv may)"
                 )
+
+    def _attach_picture(
+        self, output: av.container.OutputContainer, stream: av.stream.Stream
+    ) -> None:
+        """Write cover art the way Matroska holds it: as an attached file."""
+        with open_media(self.path) as container:
+            packet = next(container.demux(container.streams[stream.index]), None)
+            data = b"" if packet is None else bytes(packet)
+        kind = "png" if stream.codec_context is not None and stream.name == "png" else "jpeg"
+        name = stream.metadata.get("filename", "cover." + ("png" if kind == "png" else "jpg"))
+        output.add_attachment(name, stream.metadata.get("mimetype", f"image/{kind}"), data)
 
     def copy_header(self, output: av.container.OutputContainer, video: av.stream.Stream) -> None:
         """Copy global tags, chapters, and the video stream's tags and disposition."""

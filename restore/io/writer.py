@@ -22,7 +22,15 @@ from restore.io.sequence import is_pattern, is_sequence
 from restore.io.streams import StreamCopier, container_holds_codec
 
 _ROTATES = ("mp4", "mov", "matroska", "ipod", "webm")
-_MUXER_OPTIONS = {"mpegts": {"mpegts_copyts": "1"}, "mpeg": {"muxpreload": "0"}}
+_NO_REORDERING = ("avi", "flv", "mpeg")
+"""Containers without presentation times, or that shift them when the first decoding time is negative."""
+_MUXER_OPTIONS = {
+    "mpegts": {"mpegts_copyts": "1"},
+    "mpeg": {"muxpreload": "0"},
+    # Audio that starts before 0 (encoder delay) must not push the picture back.
+    "matroska": {"avoid_negative_ts": "disabled"},
+    "webm": {"avoid_negative_ts": "disabled"},
+}
 
 
 def check_target(target: Path, source: Path, overwrite: bool) -> None:
@@ -203,7 +211,11 @@ class VideoWriter:
             raise OutputError(
                 f"{self.path}: unknown kind of file; use an ending such as .mkv or .mp4"
             ) from error
-        self._output.container_options.update(_MUXER_OPTIONS.get(self._output.format.name, {}))
+        name, ticks = self._output.format.name, self.source.info.time_base.denominator
+        self._output.container_options.update(_MUXER_OPTIONS.get(name, {}))
+        if name in ("mp4", "mov", "ipod"):
+            # Edit lists (a late start) are stored in this unit; the default is a millisecond.
+            self._output.container_options["movie_timescale"] = str(max(ticks, 1000))
 
     def _plan(
         self,
@@ -273,8 +285,10 @@ class VideoWriter:
             context.options.setdefault("chroma_sample_location", str(tags.chroma_location))
         if plan.codec == "libx265" and self._output.format.name in ("mp4", "mov", "ipod"):
             context.codec_tag = "hvc1"
-        if self._output.format.name == "avi" and plan.codec.startswith("libx26"):
-            context.options.setdefault("bf", "0")  # AVI has no presentation times
+        if self._output.format.name in _NO_REORDERING and plan.codec.startswith("libx26"):
+            context.options.setdefault("bf", "0")
+        if info.mastering is not None and plan.codec != "libx265":
+            self.notes.append(f"{plan.codec} cannot carry the HDR10 mastering data; libx265 can")
         if info.display_matrix is not None:
             if self._output.format.name in _ROTATES:
                 stream.set_display_matrix(info.display_matrix)
