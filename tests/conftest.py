@@ -87,7 +87,9 @@ def clip(make_clip: MakeClip) -> Path:
 @pytest.fixture(scope="session")
 def vfr_clip(make_clip: MakeClip) -> Path:
     """12 frames with uneven distances and a late start."""
-    return make_clip("vfr.mkv", pts=[500, 540, 541, 600, 700, 701, 950, 1000, 1033, 1067, 2000, 2010])
+    return make_clip(
+        "vfr.mkv", pts=[500, 540, 541, 600, 700, 701, 950, 1000, 1033, 1067, 2000, 2010]
+    )
 
 
 @pytest.fixture(scope="session")

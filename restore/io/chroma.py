@@ -102,7 +102,9 @@ def _up_columns(plane: FloatPlane, width: int, step: int, offset: float) -> Floa
     phases = []
     for left, weight in _weights(step, offset):
         first, second = (before, here) if left < 0 else (here, after)
-        phases.append(first if weight == 0 else cv2.addWeighted(first, 1 - weight, second, weight, 0))
+        phases.append(
+            first if weight == 0 else cv2.addWeighted(first, 1 - weight, second, weight, 0)
+        )
     # Interleaved channels of a (rows, columns, step) picture are the columns of the wide one.
     out = cv2.merge(phases).reshape(plane.shape[0], -1)
     return out[:, :width]

@@ -74,7 +74,8 @@ def resolve_color(
         full_range=full,
         primaries=_PRIMARIES.get(tags.primaries, "unspecified"),
         transfer=_TRANSFER.get(tags.transfer, "unspecified"),
-        chroma_location=_LOCATIONS[tags.chroma_location if tags.chroma_location < 7 else 0] or "left",
+        chroma_location=_LOCATIONS[tags.chroma_location if tags.chroma_location < 7 else 0]
+        or "left",
         tags=tags,
     )
 

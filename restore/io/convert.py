@@ -10,7 +10,9 @@ from restore.io.frame import ColorSpec, Frame, PixelFormat
 _MATRIX_TAG = {"bt601": 6, "bt709": 1}
 
 
-def converted_color(color: ColorSpec, source: PixelFormat, fmt: PixelFormat, height: int) -> ColorSpec:
+def converted_color(
+    color: ColorSpec, source: PixelFormat, fmt: PixelFormat, height: int
+) -> ColorSpec:
     """Return the colour of `fmt` planes made from `source` planes; RGB to YUV becomes limited range."""
     if source.family == fmt.family or (source.family == "gray" and fmt.family == "yuv"):
         return color
@@ -40,5 +42,3 @@ def convert(frame: Frame, fmt: PixelFormat, color: ColorSpec) -> Frame:
         scaled = np.rint(frame.alpha * (fmt.maximum / frame.format.maximum))
         alpha = scaled.astype(fmt.dtype)
     return replace(result, alpha=alpha)
-
-

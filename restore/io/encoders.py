@@ -7,7 +7,7 @@ from fractions import Fraction
 import av
 
 from restore.errors import OutputError, UsageError
-from restore.io.formats import layout_of, lossless_choice
+from restore.io.formats import layout_of, lossless_choice, nearest_choice
 from restore.io.frame import PixelFormat
 from restore.io.probe import Mastering, VideoInfo
 
@@ -27,7 +27,17 @@ _FAMILY = {
         "rawvideo", "jpeg2000", "tiff", "bmp", "dpx", "exr",
     )
 }  # fmt: skip
-_LOSSLESS = {"ffv1", "apng", "png", "qtrle", "utvideo", "huffyuv", "ffvhuff", "magicyuv", "rawvideo"}
+_LOSSLESS = {
+    "ffv1",
+    "apng",
+    "png",
+    "qtrle",
+    "utvideo",
+    "huffyuv",
+    "ffvhuff",
+    "magicyuv",
+    "rawvideo",
+}
 
 _DEFAULTS: dict[str, dict[str, str]] = {
     "libx264": {"preset": "medium", "crf": "15"},
@@ -95,7 +105,9 @@ def plan_encoder(
         merged["x265-params"] = ":".join(["log-level=error", *_x265_hdr(info.mastering)])
     if crf is not None:
         if "crf" not in merged and codec is None:
-            raise UsageError(f"{name} has no constant quality (crf); choose another encoder or options")
+            raise UsageError(
+                f"{name} has no constant quality (crf); choose another encoder or options"
+            )
         merged["crf"] = f"{crf:g}"
     for key, value in (options or {}).items():
         joined = key == "x265-params" and key in merged
@@ -107,10 +119,14 @@ def _parse_format(name: str) -> PixelFormat:
     try:
         av.VideoFormat(name)
     except ValueError as error:
-        raise UsageError(f"unknown pixel format {name!r}; for example yuv420p or yuv420p10le") from error
+        raise UsageError(
+            f"unknown pixel format {name!r}; for example yuv420p or yuv420p10le"
+        ) from error
     layout = layout_of(name)
     if layout.kind not in ("planar", "packed"):
-        raise UsageError(f"pixel format {name!r} cannot be written; for example yuv420p or yuv420p10le")
+        raise UsageError(
+            f"pixel format {name!r} cannot be written; for example yuv420p or yuv420p10le"
+        )
     return layout.format
 
 
@@ -145,7 +161,7 @@ def _asked(
     exact = lossless_choice(target, formats)
     if pix_fmt is not None and exact is None:
         raise UsageError(f"{codec} does not take {pix_fmt}; it takes {', '.join(formats)}")
-    chosen = exact or _nearest(target, formats)
+    chosen = exact or nearest_choice(target, formats)
     return name, *_fit_size(name, chosen, formats, size)
 
 
@@ -164,11 +180,11 @@ def _automatic(
         return name, chosen, notes
     for name in (*family, "libx264", "libx265", "libvpx-vp9"):
         if name == "prores_ks" and holds(name):  # it takes 10 of ProRes 4444's 12 bits
-            chosen = _nearest(target, encoder_formats(name))
+            chosen = nearest_choice(target, encoder_formats(name))
             return name, chosen, [f"{info.format.name} video is written as {name} {chosen}"]
         if holds(name) and not target.alpha:
             formats = encoder_formats(name)
-            chosen, notes = _fit_size(name, _nearest(target, formats), formats, size)
+            chosen, notes = _fit_size(name, nearest_choice(target, formats), formats, size)
             return name, chosen, [f"{info.format.name} video is written as {name} {chosen}", *notes]
     raise OutputError(
         f"the container holds no encoder that keeps {info.format.name} video; write to a .mkv file"
@@ -183,27 +199,6 @@ def _fallbacks(fmt: PixelFormat) -> list[str]:
     return [first, "libvpx-vp9", "ffv1"]
 
 
-def _nearest(fmt: PixelFormat, names: Sequence[str]) -> str:
-    """Choose the pixel format that loses least, for an encoder that lacks the exact one."""
-
-    def loss(name: str) -> tuple[int, ...]:
-        other = layout_of(name).format
-        colour = fmt.family != "gray" and other.family == "gray"
-        return (
-            int(layout_of(name).kind not in ("planar", "packed") or layout_of(name).full_range),
-            int(colour),
-            int(fmt.alpha and not other.alpha),
-            max(0, fmt.depth - other.depth),
-            max(0, other.log2_chroma_w + other.log2_chroma_h - fmt.log2_chroma_w - fmt.log2_chroma_h),
-            int(fmt.family != other.family),
-            other.depth - fmt.depth,
-            fmt.log2_chroma_w + fmt.log2_chroma_h - other.log2_chroma_w - other.log2_chroma_h,
-            int(other.alpha and not fmt.alpha),
-        )
-
-    return min(names, key=loss)
-
-
 def _fit_size(
     name: str, pix_fmt: str, formats: Sequence[str], size: tuple[int, int]
 ) -> tuple[str, list[str]]:
@@ -214,8 +209,12 @@ def _fit_size(
         return pix_fmt, []
     full = PixelFormat.build("yuv", fmt.depth, alpha=fmt.alpha).name
     if full not in formats:
-        raise OutputError(f"{name} cannot write the odd size {size[0]}x{size[1]}; use codec libx265")
-    return full, [f"written as {full}: {size[0]}x{size[1]} is odd, {name} needs even sizes for {pix_fmt}"]
+        raise OutputError(
+            f"{name} cannot write the odd size {size[0]}x{size[1]}; use codec libx265"
+        )
+    return full, [
+        f"written as {full}: {size[0]}x{size[1]} is odd, {name} needs even sizes for {pix_fmt}"
+    ]
 
 
 def _x265_hdr(mastering: Mastering | None) -> list[str]:

@@ -45,7 +45,9 @@ def layout_of(name: str) -> Layout:
     big = name.endswith("be")
     plain = name[:-2] + "le" if big else name
     if plain.startswith("yuvj"):
-        return Layout(PixelFormat.from_name("yuv" + plain[4:]), "planar", (0, 1, 2), full_range=True)
+        return Layout(
+            PixelFormat.from_name("yuv" + plain[4:]), "planar", (0, 1, 2), full_range=True
+        )
     try:
         fmt = PixelFormat.from_name(plain)
     except ValueError:
@@ -90,7 +92,9 @@ def _fallback(name: str) -> str:
         return PixelFormat.build("gray", depth).name
     if known.is_rgb or known.is_bayer or name.startswith(("xyz", "x2")):
         return PixelFormat.build("rgb", 16 if alpha and depth > 8 else depth, alpha=alpha).name
-    log2_w, log2_h = ((16 // n).bit_length() - 1 for n in (known.chroma_width(16), known.chroma_height(16)))
+    log2_w, log2_h = (
+        (16 // n).bit_length() - 1 for n in (known.chroma_width(16), known.chroma_height(16))
+    )
     depth = 16 if depth == 14 else depth
     return PixelFormat.build("yuv", depth, log2_w, log2_h, alpha).name
 
@@ -215,3 +219,26 @@ def lossless_choice(fmt: PixelFormat, names: Sequence[str]) -> str | None:
         if layout.format == fmt and exact and not layout.full_range:
             return name
     return None
+
+
+def nearest_choice(fmt: PixelFormat, names: Sequence[str]) -> str:
+    """Choose the pixel format that loses least, for an encoder that lacks the exact one."""
+
+    def loss(name: str) -> tuple[int, ...]:
+        other = layout_of(name).format
+        colour = fmt.family != "gray" and other.family == "gray"
+        return (
+            int(layout_of(name).kind not in ("planar", "packed") or layout_of(name).full_range),
+            int(colour),
+            int(fmt.alpha and not other.alpha),
+            max(0, fmt.depth - other.depth),
+            max(
+                0, other.log2_chroma_w + other.log2_chroma_h - fmt.log2_chroma_w - fmt.log2_chroma_h
+            ),
+            int(fmt.family != other.family),
+            other.depth - fmt.depth,
+            fmt.log2_chroma_w + fmt.log2_chroma_h - other.log2_chroma_w - other.log2_chroma_h,
+            int(other.alpha and not fmt.alpha),
+        )
+
+    return min(names, key=loss)

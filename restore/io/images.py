@@ -12,7 +12,7 @@ import av.error
 from restore.errors import OutputError, UsageError
 from restore.io.convert import convert, converted_color
 from restore.io.encoders import encoder_formats
-from restore.io.formats import layout_of, lossless_choice, pack
+from restore.io.formats import layout_of, lossless_choice, nearest_choice, pack
 from restore.io.frame import Frame, PixelFormat
 from restore.io.probe import VideoInfo
 from restore.io.sequence import is_pattern, list_files, numbered
@@ -78,7 +78,9 @@ class ImageWriter:
     def write(self, frame: Frame) -> None:
         """Encode one frame to its own file."""
         if not is_pattern(self.path) and self._count == 1:
-            raise OutputError(f"{self.path}: holds one picture only; use a pattern such as %05d.png")
+            raise OutputError(
+                f"{self.path}: holds one picture only; use a pattern such as %05d.png"
+            )
         fmt = layout_of(self._pix_fmt).format
         color = converted_color(frame.color, frame.format, fmt, frame.height)
         picture = pack(convert(frame, fmt, color), self._pix_fmt)
@@ -123,9 +125,7 @@ class ImageWriter:
             fmt = PixelFormat.build("rgb", 8 if fmt.depth == 8 else 16, alpha=fmt.alpha)
         elif fmt.depth not in (8, 16) and lossless_choice(fmt, formats) is None:
             fmt = PixelFormat.build(fmt.family, 16, alpha=fmt.alpha)
-        from restore.io.encoders import _nearest
-
-        return lossless_choice(fmt, formats) or _nearest(fmt, formats)
+        return lossless_choice(fmt, formats) or nearest_choice(fmt, formats)
 
     def _open(self, width: int, height: int) -> None:
         self._context = context = av.CodecContext.create(self._name, "w")
@@ -139,6 +139,10 @@ class ImageWriter:
         try:
             context.open()
         except (av.error.FFmpegError, ValueError) as error:
-            raise UsageError(f"{self.path}: {self._name} refuses these options; check --enc") from error
+            raise UsageError(
+                f"{self.path}: {self._name} refuses these options; check --enc"
+            ) from error
         if context.options:
-            raise UsageError(f"{self._name} has no option {', '.join(context.options)}; check --enc")
+            raise UsageError(
+                f"{self._name} has no option {', '.join(context.options)}; check --enc"
+            )

@@ -15,6 +15,7 @@ from av.sidedata.sidedata import Type
 from restore.io.color import resolve_color
 from restore.io.formats import Layout
 from restore.io.frame import ColorSpec, ColorTags, PixelFormat
+from restore.io.timestamps import raw_stamp
 
 _LOCATIONS = ("unspecified", "left", "center", "topleft", "top", "bottomleft", "bottom")
 
@@ -61,6 +62,53 @@ class VideoInfo:
     start_time: Fraction = Fraction(0)
     """Time of the first picture in seconds."""
     metadata: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class StreamFacts:
+    """What the container alone says; see `VideoInfo` for the meaning."""
+
+    rate: Fraction | None
+    count: int | None
+    duration: Fraction | None
+    sample_aspect_ratio: Fraction | None
+    codec: str
+    container: str
+    profile: str | None
+    metadata: dict[str, str]
+
+
+def probe(
+    picture: av.VideoFrame,
+    layout: Layout,
+    color: ColorSpec,
+    facts: StreamFacts,
+    time_base: Fraction,
+    offset: Fraction,
+) -> VideoInfo:
+    """Join what the container says with what the first picture shows."""
+    stamp = raw_stamp(picture) or 0
+    return VideoInfo(
+        width=picture.width,
+        height=picture.height,
+        format=layout.format,
+        color=color,
+        time_base=time_base,
+        average_rate=facts.rate,
+        frame_count=facts.count,
+        duration=facts.duration,
+        rotation=picture.rotation,
+        sample_aspect_ratio=facts.sample_aspect_ratio,
+        codec=facts.codec,
+        container=facts.container,
+        profile=facts.profile,
+        field_order=show(picture)[1],
+        display_matrix=read_display_matrix(picture),
+        mastering=read_mastering(picture),
+        native_format=picture.format.name,
+        start_time=stamp * time_base - offset,
+        metadata=facts.metadata,
+    )
 
 
 @contextmanager

@@ -57,7 +57,10 @@ def kept_metadata(metadata: dict[str, str]) -> dict[str, str]:
 def describe_stream(stream: av.stream.Stream) -> str:
     """Name a stream for a warning, such as 'subtitle stream 3 (ass, eng)'."""
     context = stream.codec_context
-    parts = [context.name if context is not None else getattr(stream, "name", None), stream.language]
+    parts = [
+        context.name if context is not None else getattr(stream, "name", None),
+        stream.language,
+    ]
     detail = ", ".join(str(part) for part in parts if part)
     return f"{stream.type} stream {stream.index}" + (f" ({detail})" if detail else "")
 
@@ -146,7 +149,9 @@ class StreamCopier:
             start, end = chapter["start"] - shift, chapter["end"] - shift
             end = end if last is None else min(end, last)
             if end > max(start, 0) or not self.cut:
-                chapters.append(chapter | {"start": max(start, 0) if self.cut else start, "end": end})
+                chapters.append(
+                    chapter | {"start": max(start, 0) if self.cut else start, "end": end}
+                )
         if chapters:
             output.set_chapters(chapters)
         streams = [s for s in self._source.streams if s.index in self._tracks]
@@ -173,7 +178,9 @@ class StreamCopier:
         """Close the second view of the source."""
         self._source.close()
         if self._repaired:
-            self.notes.append(f"{self._repaired} packets had timestamps that did not increase; moved")
+            self.notes.append(
+                f"{self._repaired} packets had timestamps that did not increase; moved"
+            )
 
     def _next(self) -> av.Packet | None:
         while True:

@@ -21,34 +21,6 @@ from restore.io.reader import VideoReader
 from restore.io.sequence import is_pattern, is_sequence
 from restore.io.streams import StreamCopier, container_holds_codec
 
-_ROTATES = ("mp4", "mov", "matroska", "ipod", "webm")
-_NO_REORDERING = ("avi", "flv", "mpeg")
-"""Containers without presentation times, or that shift them when the first decoding time is negative."""
-_MUXER_OPTIONS = {
-    "mpegts": {"mpegts_copyts": "1"},
-    "mpeg": {"muxpreload": "0"},
-    # Audio that starts before 0 (encoder delay) must not push the picture back.
-    "matroska": {"avoid_negative_ts": "disabled"},
-    "webm": {"avoid_negative_ts": "disabled"},
-}
-
-
-def check_target(target: Path, source: Path, overwrite: bool) -> None:
-    """Refuse a target that is the source, exists already, or lies in no folder.
-
-    Raises:
-        OutputError: With one line that says which.
-    """
-    if target.exists():
-        if source.exists() and os.path.samefile(source, target):
-            raise OutputError(f"{target}: is the input itself; choose another name for the output")
-        if not overwrite:
-            raise OutputError(f"{target}: exists already; add --overwrite or choose another name")
-    folder = target.parent
-    if not folder.is_dir() and not is_pattern(target):
-        raise OutputError(f"{target}: its folder does not exist; create {folder} first")
-
-
 class VideoWriter:
     """Write the restored frames of `source` to a new file.
 
@@ -106,7 +78,7 @@ class VideoWriter:
         token = secrets.token_hex(4)
         self.partial = self.path.with_name(f".restore-partial-{token}{self.path.suffix}")
         try:
-            self._open_container()
+            self._output = open_output(self.partial, self.path, source.info.time_base)
             plan = self._plan(codec, crf, pix_fmt, options, interlaced)
             self._open_streams(plan)
         except BaseException:
@@ -204,19 +176,6 @@ class VideoWriter:
             self._output = None
             self.partial.unlink(missing_ok=True)
 
-    def _open_container(self) -> None:
-        try:
-            self._output = av.open("file:" + os.fspath(self.partial.absolute()), "w")
-        except (ValueError, av.error.FFmpegError) as error:
-            raise OutputError(
-                f"{self.path}: unknown kind of file; use an ending such as .mkv or .mp4"
-            ) from error
-        name, ticks = self._output.format.name, self.source.info.time_base.denominator
-        self._output.container_options.update(_MUXER_OPTIONS.get(name, {}))
-        if name in ("mp4", "mov", "ipod"):
-            # Edit lists (a late start) are stored in this unit; the default is a millisecond.
-            self._output.container_options["movie_timescale"] = str(max(ticks, 1000))
-
     def _plan(
         self,
         codec: str | None,
@@ -259,64 +218,20 @@ class VideoWriter:
         self._layout = layout_of(plan.pix_fmt)
         info = source.info
         self._color = converted_color(info.color, info.format, self._layout.format, info.height)
-        self._video = self._add_video(plan)
+        self._video, notes = add_video(
+            self._output, plan, info, self._color.tags, self._size
+        )
+        self.notes.extend(notes)
         if self._copier is not None:
             self._copier.add_streams(self._output, before=False)
             self._copier.copy_header(self._output, self._video)
-        self._open_encoder(plan)
-
-    def _add_video(self, plan: EncoderPlan) -> av.VideoStream:
-        assert self._output is not None
-        info = self.source.info
-        rate = info.average_rate or Fraction(25)
-        stream = self._output.add_stream(plan.codec, rate=rate)
-        stream.width, stream.height = self._size
-        stream.pix_fmt = plan.pix_fmt
-        stream.time_base = info.time_base
-        context = stream.codec_context
-        context.time_base = info.time_base
-        if info.sample_aspect_ratio:
-            context.sample_aspect_ratio = info.sample_aspect_ratio
-        tags = self._color.tags
-        context.colorspace, context.color_range = tags.matrix, tags.range
-        context.color_primaries, context.color_trc = tags.primaries, tags.transfer
-        context.options = dict(plan.options)
-        if tags.chroma_location and info.format.family == "yuv":
-            context.options.setdefault("chroma_sample_location", str(tags.chroma_location))
-        if plan.codec == "libx265" and self._output.format.name in ("mp4", "mov", "ipod"):
-            context.codec_tag = "hvc1"
-        if self._output.format.name in _NO_REORDERING and plan.codec.startswith("libx26"):
-            context.options.setdefault("bf", "0")
-        if info.mastering is not None and plan.codec != "libx265":
-            self.notes.append(f"{plan.codec} cannot carry the HDR10 mastering data; libx265 can")
-        if info.display_matrix is not None:
-            if self._output.format.name in _ROTATES:
-                stream.set_display_matrix(info.display_matrix)
-            else:
-                self.notes.append(f"{self._output.format.name} cannot say that the picture is rotated")
-        return stream
-
-    def _open_encoder(self, plan: EncoderPlan) -> None:
-        assert self._output is not None
-        context = self._video.codec_context
-        if plan.codec == "libsvtav1":
-            os.environ.setdefault("SVT_LOG", "1")  # its log goes to stderr past FFmpeg's
-        try:
-            context.open()
-        except (av.error.FFmpegError, ValueError) as error:
-            asked = ", ".join(f"{k}={v}" for k, v in plan.options.items())
-            raise UsageError(
-                f"{plan.codec} refuses {self._size[0]}x{self._size[1]} {plan.pix_fmt} with {asked}"
-                "; check --enc, --pix-fmt and --codec"
-            ) from error
-        unknown = [key for key in context.options if key in plan.options]
-        if unknown:
-            raise UsageError(f"{plan.codec} has no option {', '.join(unknown)}; check --enc")
+        open_encoder(self._video.codec_context, plan)
         try:
             self._output.start_encoding()
         except (av.error.FFmpegError, ValueError, OSError) as error:
+            name = self._output.format.name
             raise OutputError(
-                f"{self.path}: {self._output.format.name} does not hold these streams; write to a .mkv file"
+                f"{self.path}: {name} does not hold these streams; write to a .mkv file"
             ) from error
 
     def _increasing(self, pts: int | None) -> int:
@@ -342,5 +257,3 @@ class VideoWriter:
             if self._copier is not None and packet.dts is not None:
                 self._copier.pump(self._output, packet.dts * packet.time_base)
             self._output.mux_one(packet)
-
-

@@ -126,9 +126,28 @@ def test_unspecified_matrix_follows_the_written_rule():
 @settings(max_examples=40, deadline=None)
 @given(
     name=st.sampled_from(
-        ["rgb24", "bgr24", "rgba", "argb", "abgr", "bgra", "rgb0", "0rgb", "rgb48le", "rgb48be",
-         "rgba64be", "bgra64le", "gbrp10be", "gray16be", "ya8", "ya16be", "yuv420p10be", "yuv422p",
-         "gbrap12le", "yuva444p16le"]  # fmt: skip
+        [
+            "rgb24",
+            "bgr24",
+            "rgba",
+            "argb",
+            "abgr",
+            "bgra",
+            "rgb0",
+            "0rgb",
+            "rgb48le",
+            "rgb48be",
+            "rgba64be",
+            "bgra64le",
+            "gbrp10be",
+            "gray16be",
+            "ya8",
+            "ya16be",
+            "yuv420p10be",
+            "yuv422p",
+            "gbrap12le",
+            "yuva444p16le",
+        ]  # fmt: skip
     ),
     width=st.integers(1, 40),
     height=st.integers(1, 12),
