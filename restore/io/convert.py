@@ -11,15 +11,22 @@ _MATRIX_TAG = {"bt601": 6, "bt709": 1}
 
 
 def converted_color(
-    color: ColorSpec, source: PixelFormat, fmt: PixelFormat, height: int
+    color: ColorSpec, source: PixelFormat, fmt: PixelFormat, height: int, encoder: str = ""
 ) -> ColorSpec:
-    """Return the colour of `fmt` planes made from `source` planes; RGB to YUV becomes limited range."""
+    """Return the colour of `fmt` planes made from `source` planes.
+
+    RGB becomes limited-range YUV; JPEG is always full-range BT.601 (ITU-T T.871, section 7).
+    """
+    tags = color.tags
+    if encoder == "mjpeg" and fmt.family != "gray":
+        same = color.matrix == "bt601" and color.full_range
+        return color if same else resolve_color(replace(tags, matrix=5, range=2), fmt, height)
     if source.family == fmt.family or (source.family == "gray" and fmt.family == "yuv"):
         return color
     if fmt.family == "rgb":
-        return resolve_color(replace(color.tags, matrix=0, range=2), fmt, height)
-    tag = _MATRIX_TAG["bt709" if height >= 720 else "bt601"]
-    return resolve_color(replace(color.tags, matrix=tag, range=1), fmt, height)
+        return resolve_color(replace(tags, matrix=0, range=2), fmt, height)
+    matrix = _MATRIX_TAG["bt709" if height >= 720 else "bt601"]
+    return resolve_color(replace(tags, matrix=matrix, range=1), fmt, height)
 
 
 def convert(frame: Frame, fmt: PixelFormat, color: ColorSpec) -> Frame:
@@ -30,7 +37,8 @@ def convert(frame: Frame, fmt: PixelFormat, color: ColorSpec) -> Frame:
         fmt: The layout wanted; alpha is scaled to its depth, or made opaque, or left out.
         color: The colour wanted, from `converted_color`.
     """
-    if frame.format == fmt:
+    same = (color.matrix, color.full_range) == (frame.color.matrix, frame.color.full_range)
+    if frame.format == fmt and same:
         return frame
     template = replace(frame, format=fmt, color=color, alpha=None)
     result = from_rgb(to_rgb(frame), template)

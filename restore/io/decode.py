@@ -13,7 +13,7 @@ from restore.io.probe import StreamFacts, dolby_vision_profile
 from restore.io.timestamps import raw_stamp
 
 _BACK_OFF = (Fraction(0), Fraction(10))
-"""Seconds before the target that a seek aims at; after these the file is read from its beginning."""
+"""Seconds before the target that a seek aims at; then the file is read from its beginning."""
 
 
 class FileSource:
@@ -157,8 +157,6 @@ class FileSource:
             self.notes.append(f"Dolby Vision profile {profile}: only its base layer is kept")
 
 
-def _prepend(
-    first: av.VideoFrame, pictures: Iterator[av.VideoFrame]
-) -> Iterator[av.VideoFrame]:
+def _prepend(first: av.VideoFrame, pictures: Iterator[av.VideoFrame]) -> Iterator[av.VideoFrame]:
     yield first
     yield from pictures

@@ -1,4 +1,4 @@
-"""Choose the encoder: the input's codec family at visually lossless quality, or the nearest thing."""
+"""Choose the encoder: the input's codec family at visually lossless quality, or the nearest."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,6 +10,7 @@ from restore.errors import OutputError, UsageError
 from restore.io.formats import layout_of, lossless_choice, nearest_choice
 from restore.io.frame import PixelFormat
 from restore.io.probe import Mastering, VideoInfo
+from restore.io.streams import container_holds_codec
 
 _FAMILY = {
     "h264": ("libx264", "libx264rgb"),
@@ -28,16 +29,10 @@ _FAMILY = {
     )
 }  # fmt: skip
 _LOSSLESS = {
-    "ffv1",
-    "apng",
-    "png",
-    "qtrle",
-    "utvideo",
-    "huffyuv",
-    "ffvhuff",
-    "magicyuv",
-    "rawvideo",
-}
+    "ffv1", "apng", "png", "qtrle", "utvideo", "huffyuv", "ffvhuff", "magicyuv", "rawvideo",
+    "tiff", "bmp", "dpx", "exr", "jpeg2000", "v210",
+}  # fmt: skip
+"""MP4 may hold some of these, but next to nothing plays them there: not chosen unless asked for."""
 
 _DEFAULTS: dict[str, dict[str, str]] = {
     "libx264": {"preset": "medium", "crf": "15"},
@@ -66,7 +61,7 @@ class EncoderPlan:
 
 def plan_encoder(
     info: VideoInfo,
-    holds: Callable[[str], bool],
+    container: str,
     size: tuple[int, int],
     *,
     codec: str | None = None,
@@ -79,7 +74,7 @@ def plan_encoder(
 
     Args:
         info: The input.
-        holds: Tells whether the target container holds an encoder's codec.
+        container: FFmpeg's name of the target container.
         size: Output width and height.
         codec: Encoder asked for, or None for the input's family.
         crf: Constant quality asked for.
@@ -92,6 +87,11 @@ def plan_encoder(
         OutputError: If the container holds nothing that keeps the picture.
     """
     target = _parse_format(pix_fmt) if pix_fmt else info.format
+
+    def holds(name: str) -> bool:
+        unplayable = codec is None and container in ("mp4", "ipod") and name in _LOSSLESS
+        return not unplayable and container_holds_codec(container, name)
+
     if codec is not None:
         name, chosen, notes = _asked(codec, holds, target, pix_fmt, size)
     else:

@@ -26,6 +26,8 @@ _OPTIONS = {
     "mjpeg": {"flags": "+qscale", "global_quality": "118", "huffman": "optimal"},
     "libwebp": {"lossless": "1"},
     "png": {"pred": "mixed"},
+    "exr": {"format": "float"},
+    "jpeg2000": {"pred": "dwt53"},
     "tiff": {"compression_algo": "deflate"},
 }
 
@@ -82,7 +84,7 @@ class ImageWriter:
                 f"{self.path}: holds one picture only; use a pattern such as %05d.png"
             )
         fmt = layout_of(self._pix_fmt).format
-        color = converted_color(frame.color, frame.format, fmt, frame.height)
+        color = converted_color(frame.color, frame.format, fmt, frame.height, self._name)
         picture = pack(convert(frame, fmt, color), self._pix_fmt)
         picture.pts = self._count
         picture.colorspace, picture.color_range = color.tags.matrix, color.tags.range

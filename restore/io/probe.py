@@ -1,5 +1,6 @@
 """What a video stream says about itself, gathered from the container and its first picture."""
 
+import math
 import re
 import struct
 from collections.abc import Iterator
@@ -123,7 +124,7 @@ def _listening() -> Iterator[None]:
 
 
 def dolby_vision_profile(container: av.container.InputContainer, index: int) -> str | None:
-    """Return the Dolby Vision profile of a stream, which PyAV tells only in its dump of the file."""
+    """Return the Dolby Vision profile of a stream; PyAV tells it only in its dump of the file."""
     with _listening():
         text = container.dumps_format()
     video = text.split(f"Stream #0:{index}", 1)[-1].split("Stream #")[0]
@@ -135,7 +136,7 @@ def show(picture: av.VideoFrame) -> tuple[int, str]:
     """Read chroma siting and field order, which PyAV does not expose, through FFmpeg's showinfo.
 
     Returns:
-        The H.273-like siting code of `ColorTags.chroma_location`, and 'progressive', 'tff' or 'bff'.
+        The siting as in `ColorTags.chroma_location`, and 'progressive', 'tff' or 'bff'.
     """
     graph = av.filter.Graph()
     source = graph.add_buffer(
@@ -173,25 +174,41 @@ def read_color(
     return resolve_color(tags, layout.format, picture.height, input_matrix)
 
 
+def _side_data(picture: av.VideoFrame, kind: Type) -> bytes | None:
+    """Return side data of a picture; PyAV gives none of it where it does not know one kind."""
+    try:
+        data = picture.side_data.get(kind)
+    except ValueError:
+        return None
+    return None if data is None else bytes(data)
+
+
 def read_display_matrix(picture: av.VideoFrame) -> tuple[int, ...] | None:
     """Return the nine numbers of the display matrix, if the picture carries one."""
-    data = picture.side_data.get(Type.DISPLAYMATRIX)
-    return None if data is None else struct.unpack("<9i", bytes(data)[:36])
+    data = _side_data(picture, Type.DISPLAYMATRIX)
+    if data is not None:
+        return struct.unpack("<9i", data[:36])
+    if picture.rotation == 0:
+        return None
+    # Known by its angle only: counter-clockwise in PyAV, rows of 16.16 numbers in the matrix.
+    angle = math.radians(picture.rotation)
+    cosine, sine = round(math.cos(angle) * 65536), round(math.sin(angle) * 65536)
+    return (cosine, -sine, 0, sine, cosine, 0, 0, 0, 1 << 30)
 
 
 def read_mastering(picture: av.VideoFrame) -> Mastering | None:
     """Return HDR10 static metadata, if the picture carries any."""
-    display = picture.side_data.get(Type.MASTERING_DISPLAY_METADATA)
-    light = picture.side_data.get(Type.CONTENT_LIGHT_LEVEL)
+    display = _side_data(picture, Type.MASTERING_DISPLAY_METADATA)
+    light = _side_data(picture, Type.CONTENT_LIGHT_LEVEL)
     if display is None and light is None:
         return None
     primaries = luminance = level = None
     if display is not None:
-        raw = struct.unpack("<22i", bytes(display)[:88])
+        raw = struct.unpack("<22i", display[:88])
         numbers = [Fraction(n, d or 1) for n, d in zip(raw[0:20:2], raw[1:20:2], strict=True)]
         pairs = tuple((numbers[i], numbers[i + 1]) for i in range(0, 8, 2))
         primaries = pairs if raw[20] else None
         luminance = (numbers[8], numbers[9]) if raw[21] else None
     if light is not None:
-        level = struct.unpack("<2I", bytes(light)[:8])
+        level = struct.unpack("<2I", light[:8])
     return Mastering(primaries, luminance, level)

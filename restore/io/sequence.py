@@ -13,8 +13,8 @@ from restore.io.demux import open_media
 from restore.io.probe import StreamFacts
 
 SUFFIXES = {
-    ".png", ".jpg", ".jpeg", ".tif", ".tiff", ".exr", ".dpx", ".webp", ".bmp", ".pgm", ".ppm", ".pnm",
-    ".tga", ".jp2", ".pfm", ".qoi", ".sgi", ".pcx",
+    ".png", ".jpg", ".jpeg", ".tif", ".tiff", ".exr", ".dpx", ".webp", ".bmp", ".pgm", ".ppm",
+    ".pnm", ".tga", ".jp2", ".pfm", ".qoi", ".sgi", ".pcx",
 }  # fmt: skip
 """Endings of files that hold one picture each."""
 
@@ -23,7 +23,8 @@ _PATTERN = re.compile(r"%(0?)(\d*)d")
 
 def is_pattern(path: Path) -> bool:
     """Tell whether a name holds a frame number field such as ``%05d``."""
-    return _PATTERN.search(path.name) is not None and not path.exists()
+    numbered_name = _PATTERN.search(path.name) is not None and not path.exists()
+    return numbered_name and path.suffix.lower() in SUFFIXES
 
 
 def is_sequence(path: Path) -> bool:
@@ -122,7 +123,7 @@ class SequenceSource:
     @staticmethod
     def _read(file: Path) -> av.VideoFrame | None:
         try:
-            with open_media(file) as container:
+            with open_media(file, "image2" if file.suffix.lower() == ".tga" else None) as container:
                 stream = container.streams.best("video")
                 if stream is None or stream.codec_context is None:
                     return None

@@ -16,7 +16,7 @@ from restore.io.sequence import is_pattern
 _QUICKTIME = ("mp4", "mov", "ipod")
 _ROTATES = (*_QUICKTIME, "matroska", "webm")
 _NO_REORDERING = ("avi", "flv", "mpeg")
-"""Containers without presentation times, or that move all of them when a decoding time is negative."""
+"""Containers without presentation times, or that move them when a decoding time is negative."""
 _MUXER_OPTIONS = {
     "mpegts": {"mpegts_copyts": "1"},
     "mpeg": {"muxpreload": "0"},

@@ -11,25 +11,28 @@ from typing import Self
 import av
 import av.error
 
-from restore.errors import OutputError, UsageError
+from restore.errors import OutputError
 from restore.io.convert import convert, converted_color
 from restore.io.encoders import EncoderPlan, plan_encoder
 from restore.io.formats import layout_of, pack
 from restore.io.frame import ColorTags, Frame
 from restore.io.images import ImageWriter
 from restore.io.reader import VideoReader
-from restore.io.sequence import is_pattern, is_sequence
-from restore.io.streams import StreamCopier, container_holds_codec
+from restore.io.sequence import is_sequence
+from restore.io.streams import StreamCopier
+from restore.io.target import add_video, check_target, open_encoder, open_output
+
 
 class VideoWriter:
     """Write the restored frames of `source` to a new file.
 
     All other streams of the source, its chapters, tags, dispositions, rotation, aspect and colour
-    description are carried over. The file appears under its name only when it is complete: until then
-    it lies beside it under a hidden name, and after an error it is removed.
+    description are carried over. The file appears under its name only when it is complete: until
+    then it lies beside it under a hidden name, and after an error it is removed.
 
     Args:
-        path: Output file, pattern (``out/%05d.png``) or single picture. The ending chooses the container.
+        path: Output file, pattern (``out/%05d.png``) or single picture; the ending chooses the
+            container.
         source: The reader that the frames come from.
         codec: FFmpeg's encoder name (or h264, hevc, av1, vp9); default: the source's family.
         crf: Constant quality, for encoders that have it.
@@ -190,7 +193,7 @@ class VideoWriter:
         try:
             return plan_encoder(
                 info,
-                lambda name: container_holds_codec(container, name),
+                container,
                 self._size,
                 codec=codec,
                 crf=crf,
@@ -217,10 +220,10 @@ class VideoWriter:
         self._plan_used = plan
         self._layout = layout_of(plan.pix_fmt)
         info = source.info
-        self._color = converted_color(info.color, info.format, self._layout.format, info.height)
-        self._video, notes = add_video(
-            self._output, plan, info, self._color.tags, self._size
+        self._color = converted_color(
+            info.color, info.format, self._layout.format, info.height, plan.codec
         )
+        self._video, notes = add_video(self._output, plan, info, self._color.tags, self._size)
         self.notes.extend(notes)
         if self._copier is not None:
             self._copier.add_streams(self._output, before=False)

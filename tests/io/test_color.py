@@ -147,7 +147,7 @@ def test_unspecified_matrix_follows_the_written_rule():
             "yuv422p",
             "gbrap12le",
             "yuva444p16le",
-        ]  # fmt: skip
+        ]
     ),
     width=st.integers(1, 40),
     height=st.integers(1, 12),
