@@ -99,8 +99,10 @@ def plan_encoder(
     merged = dict(_DEFAULTS.get(name, {}))
     if name == "prores_ks" and info.profile in _PRORES:
         merged["profile"] = _PRORES[info.profile]
-    if interlaced and name == "libx264" and info.field_order in ("tff", "bff"):
-        merged["x264-params"] = f"{info.field_order}=1"
+    if interlaced:
+        merged["field_order"] = {"tff": "tt", "bff": "bb"}.get(info.field_order, "progressive")
+        if name in ("libx264", "prores_ks"):
+            merged["flags"] = "+ildct+ilme"
     if name == "libx265":
         merged["x265-params"] = ":".join(["log-level=error", *_x265_hdr(info.mastering)])
     if crf is not None:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import av
 import av.error
+import av.filter
 
 from restore.errors import OutputError, UsageError
 from restore.io.encoders import EncoderPlan
@@ -123,3 +124,32 @@ def open_encoder(context: av.VideoCodecContext, plan: EncoderPlan) -> None:
     unknown = [key for key in context.options if key in plan.options]
     if unknown:
         raise UsageError(f"{plan.codec} has no option {', '.join(unknown)}; check --enc")
+
+
+class FieldMarker:
+    """Mark pictures as interlaced, which PyAV can only do through FFmpeg's setfield filter.
+
+    Args:
+        order: 'tff' or 'bff'.
+    """
+
+    def __init__(self, order: str) -> None:
+        self._order = order
+        self._graph: av.filter.Graph | None = None
+
+    def mark(self, picture: av.VideoFrame) -> av.VideoFrame:
+        """Return the picture with its fields' order set."""
+        if self._graph is None:
+            self._graph = graph = av.filter.Graph()
+            source = graph.add_buffer(
+                width=picture.width,
+                height=picture.height,
+                format=picture.format.name,
+                time_base=picture.time_base,
+            )
+            setfield, sink = graph.add("setfield", self._order), graph.add("buffersink")
+            source.link_to(setfield)
+            setfield.link_to(sink)
+            graph.configure()
+        self._graph.push(picture)
+        return self._graph.pull()

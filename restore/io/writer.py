@@ -20,7 +20,7 @@ from restore.io.images import ImageWriter
 from restore.io.reader import VideoReader
 from restore.io.sequence import is_sequence
 from restore.io.streams import StreamCopier
-from restore.io.target import add_video, check_target, open_encoder, open_output
+from restore.io.target import FieldMarker, add_video, check_target, open_encoder, open_output
 
 
 class VideoWriter:
@@ -74,6 +74,7 @@ class VideoWriter:
         self._images: ImageWriter | None = None
         self._output: av.container.OutputContainer | None = None
         self._done = False
+        self._fields: FieldMarker | None = None
         check_target(self.path, source.path, overwrite)
         if is_sequence(self.path):
             self._images = ImageWriter(self.path, source.info, options, overwrite)
@@ -120,6 +121,8 @@ class VideoWriter:
         picture.time_base = self.source.info.time_base
         picture.duration = frame.duration or 0
         self._tag(picture, self._color.tags)
+        if self._fields is not None:
+            picture = self._fields.mark(picture)
         try:
             self._mux(self._video.encode(picture))
         except (av.error.FFmpegError, OSError) as error:
@@ -219,6 +222,8 @@ class VideoWriter:
         self.notes.extend(plan.notes)
         self._plan_used = plan
         self._layout = layout_of(plan.pix_fmt)
+        if "field_order" in plan.options and source.info.field_order != "progressive":
+            self._fields = FieldMarker(source.info.field_order)
         info = source.info
         self._color = converted_color(
             info.color, info.format, self._layout.format, info.height, plan.codec

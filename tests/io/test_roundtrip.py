@@ -159,6 +159,22 @@ def test_everything_else_is_copied(make_clip, tmp_path):
         assert a.info.format == b.info.format
 
 
+@pytest.mark.parametrize("order", ["tff", "bff"])
+def test_field_order_is_kept(make_clip, tmp_path, order):
+    # x264 marks fields only for interlaced pictures, which the writer itself knows how to make.
+    plain = make_clip("in.mkv", frames=4)
+    with VideoReader(plain) as reader:
+        object.__setattr__(reader.info, "field_order", order)
+        with VideoWriter(tmp_path / "a.mkv", reader) as writer:
+            for frame in reader:
+                writer.write(frame)
+    copy(tmp_path / "a.mkv", tmp_path / "b.mp4")
+    for name in ("a.mkv", "b.mp4"):
+        with VideoReader(tmp_path / name) as reader:
+            assert reader.info.field_order == order
+            assert all(frame.interlaced for frame in reader)
+
+
 def test_hdr10_metadata_survives_x265(make_clip, tmp_path):
     params = (
         "log-level=none:hdr10=1:max-cll=1000,400:master-display="
