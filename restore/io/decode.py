@@ -47,6 +47,8 @@ class FileSource:
             self.time_base = Fraction(stream.time_base)
             self._prepare()
             self._check_dolby_vision()
+            if stream.metadata.get("alpha_mode") == "1":
+                self.notes.append("the transparency of this VP8/VP9 video is not read and is lost")
         except BaseException:
             self._container.close()
             raise
