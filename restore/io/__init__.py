@@ -4,6 +4,7 @@ from restore.io.color import add_residual, from_rgb, to_rgb
 from restore.io.frame import ColorSpec, ColorTags, Frame, PixelFormat
 from restore.io.probe import VideoInfo
 from restore.io.reader import VideoReader
+from restore.io.writer import VideoWriter
 
 __all__ = [
     "ColorSpec",
@@ -12,6 +13,7 @@ __all__ = [
     "PixelFormat",
     "VideoInfo",
     "VideoReader",
+    "VideoWriter",
     "add_residual",
     "from_rgb",
     "to_rgb",

@@ -25,8 +25,8 @@ _VERTICAL = {"topleft": 0.0, "top": 0.0, "bottomleft": 1.0, "bottom": 1.0}
 def siting_offsets(fmt: PixelFormat, location: str) -> tuple[float, float]:
     """Return the (vertical, horizontal) place of the first chroma sample, in luma pixels.
 
-    Chroma sample k of an axis subsampled by s sits at luma coordinate ``s * k + offset``; the offset
-    is an integer (co-sited) or an integer and a half (between two pixels).
+    Chroma sample k of an axis subsampled by s sits at luma coordinate ``s * k + offset``; the
+    offset is an integer (co-sited) or an integer and a half (between two pixels).
     """
     step_h, step_w = 1 << fmt.log2_chroma_h, 1 << fmt.log2_chroma_w
     return (
@@ -102,7 +102,9 @@ def _up_columns(plane: FloatPlane, width: int, step: int, offset: float) -> Floa
     phases = []
     for left, weight in _weights(step, offset):
         first, second = (before, here) if left < 0 else (here, after)
-        phases.append(first if weight == 0 else cv2.addWeighted(first, 1 - weight, second, weight, 0))
+        phases.append(
+            first if weight == 0 else cv2.addWeighted(first, 1 - weight, second, weight, 0)
+        )
     # Interleaved channels of a (rows, columns, step) picture are the columns of the wide one.
     out = cv2.merge(phases).reshape(plane.shape[0], -1)
     return out[:, :width]
@@ -137,7 +139,7 @@ def _take(plane: FloatPlane, start: int, step: int, axis: int, count: int) -> Fl
 
 
 def _extrapolate_tail(out: FloatPlane, plane: FloatPlane, distance: float, axis: int) -> None:
-    """Set the last chroma line where it sits `distance` lines beyond the last line of the picture."""
+    """Set the last chroma line where it sits `distance` lines beyond the picture."""
     if distance <= 0:
         return
     last, previous = (-1, max(plane.shape[axis] - 2, 0))

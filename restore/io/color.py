@@ -1,8 +1,8 @@
 """Planes to RGB and back with explicit matrix and range; a residual added to the planes themselves.
 
-All conversions are written out here: matrix and range are always known, 10-bit samples never pass
-through 8-bit RGB, and HDR transfer functions (PQ, HLG) are left alone: the arithmetic is done on the
-non-linear values, as it is for SDR.
+All conversions are written out here: matrix and range are always known, 10-bit samples never
+pass through 8-bit RGB, and HDR transfer functions (PQ, HLG) are left alone: the arithmetic is
+done on the non-linear values, as it is for SDR.
 
 References:
     ITU-R BT.601-7, section 2.5; BT.709-6, items 3.2 to 3.4; BT.2020-2, table 4 (matrices).
@@ -46,8 +46,8 @@ def resolve_color(
 ) -> ColorSpec:
     """Decide what the tags leave open.
 
-    An unspecified matrix is BT.709 from 720 lines up, else BT.601; an unspecified range is limited for
-    YUV and full for RGB and gray; an unspecified siting is left.
+    An unspecified matrix is BT.709 from 720 lines up, else BT.601; an unspecified range is limited
+    for YUV and full for RGB and gray; an unspecified siting is left.
 
     Args:
         tags: What the file says.
@@ -74,7 +74,8 @@ def resolve_color(
         full_range=full,
         primaries=_PRIMARIES.get(tags.primaries, "unspecified"),
         transfer=_TRANSFER.get(tags.transfer, "unspecified"),
-        chroma_location=_LOCATIONS[tags.chroma_location if tags.chroma_location < 7 else 0] or "left",
+        chroma_location=_LOCATIONS[tags.chroma_location if tags.chroma_location < 7 else 0]
+        or "left",
         tags=tags,
     )
 
@@ -142,8 +143,8 @@ def add_residual(
         chroma: Factor on the colour part.
 
     Returns:
-        A frame of the same layout, rounded and clipped to [0, 2^depth - 1]. A residual of zero gives
-        the same planes bit for bit. Alpha, time and colour are those of `frame`.
+        A frame of the same layout, rounded and clipped to [0, 2^depth - 1]. A residual of zero
+        gives the same planes bit for bit. Alpha, time and colour are those of `frame`.
 
     Raises:
         ValueError: If the residual does not have the frame's size.

@@ -12,13 +12,14 @@ import av.format
 from restore.errors import InputError
 
 MAX_PIXELS = 1 << 28
-"""Largest picture that is decoded by default (16384 x 16384): larger sizes are declared by hostile files."""
+"""Largest picture that is decoded (16384 x 16384); hostile files declare larger ones."""
 
 _FOLLOWS_OTHER_FILES = {
-    "hls", "applehttp", "concat", "dash", "imf", "webm_dash_manifest", "sdp", "rtsp", "rtp", "sap",
-    "lavfi", "tee", "ffmetadata", "tedcaptions", "image2", "image2pipe", "alias_pix", "brender_pix",
-    "vapoursynth", "avisynth", "bluray", "cdg", "nut_pipe", "fbdev", "v4l2", "video4linux2", "x11grab",
-    "alsa", "oss", "sndio", "jack", "pulse", "xcbgrab", "kmsgrab", "iec61883", "libcdio", "openal",
+    "hls", "applehttp", "concat", "dash", "imf", "webm_dash_manifest", "sdp", "rtsp", "rtp",
+    "sap", "lavfi", "tee", "ffmetadata", "tedcaptions", "image2", "image2pipe", "alias_pix",
+    "brender_pix", "vapoursynth", "avisynth", "bluray", "cdg", "nut_pipe", "fbdev", "v4l2",
+    "video4linux2", "x11grab", "alsa", "oss", "sndio", "jack", "pulse", "xcbgrab", "kmsgrab",
+    "iec61883", "libcdio", "openal",
 }  # fmt: skip
 
 
@@ -31,11 +32,15 @@ def _format_whitelist() -> str:
     return ",".join(sorted(parts - _FOLLOWS_OTHER_FILES))
 
 
-def open_media(path: Path) -> av.container.InputContainer:
+def open_media(path: Path, kind: str | None = None) -> av.container.InputContainer:
     """Open one local media file for reading.
 
     Only the protocols file and pipe are allowed, and containers that name other files (HLS, DASH,
     concat, ...) are not followed.
+
+    Args:
+        path: The file.
+        kind: FFmpeg's name of the container, for the few that cannot be told from their content.
 
     Raises:
         InputError: If the file is missing, empty or of no known format.
@@ -46,9 +51,14 @@ def open_media(path: Path) -> av.container.InputContainer:
         raise InputError(f"{path}: the file is empty; copy or record it again")
     options = {"protocol_whitelist": "file,pipe", "format_whitelist": _format_whitelist()}
     options["max_pixels"] = str(MAX_PIXELS)
+    if kind == "image2":
+        options |= {"pattern_type": "none", "format_whitelist": "image2"}
     try:
         return av.open(
-            "file:" + os.fspath(path.absolute()), options=options, metadata_errors="replace"
+            "file:" + os.fspath(path.absolute()),
+            format=kind,
+            options=options,
+            metadata_errors="replace",
         )
     except (av.error.FFmpegError, OSError, ValueError) as error:
         raise InputError(f"{path}: {describe(error)}") from error

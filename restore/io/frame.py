@@ -3,11 +3,13 @@
 import re
 from dataclasses import dataclass, field
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-Plane = NDArray[np.uint8] | NDArray[np.uint16]
+Plane = NDArray[np.unsignedinteger[Any]]
+"""uint8 or uint16."""
 
 _SUBSAMPLING = {
     "420": (1, 1),
@@ -28,7 +30,7 @@ class PixelFormat:
     """The layout of a picture: which planes, how deep, how much the chroma is subsampled."""
 
     name: str
-    """FFmpeg's name; always planar and little-endian (packed layouts are unpacked by the reader)."""
+    """FFmpeg's name; always planar and little-endian (the reader unpacks the others)."""
     family: str
     """'yuv', 'rgb' or 'gray'."""
     depth: int

@@ -1,7 +1,10 @@
 """What a video stream says about itself, gathered from the container and its first picture."""
 
+import math
 import re
 import struct
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from fractions import Fraction
 
@@ -13,6 +16,7 @@ from av.sidedata.sidedata import Type
 from restore.io.color import resolve_color
 from restore.io.formats import Layout
 from restore.io.frame import ColorSpec, ColorTags, PixelFormat
+from restore.io.timestamps import raw_stamp
 
 _LOCATIONS = ("unspecified", "left", "center", "topleft", "top", "bottomleft", "bottom")
 
@@ -61,11 +65,78 @@ class VideoInfo:
     metadata: dict[str, str] = field(default_factory=dict)
 
 
+@dataclass(frozen=True)
+class StreamFacts:
+    """What the container alone says; see `VideoInfo` for the meaning."""
+
+    rate: Fraction | None
+    count: int | None
+    duration: Fraction | None
+    sample_aspect_ratio: Fraction | None
+    codec: str
+    container: str
+    profile: str | None
+    metadata: dict[str, str]
+
+
+def probe(
+    picture: av.VideoFrame,
+    layout: Layout,
+    color: ColorSpec,
+    facts: StreamFacts,
+    time_base: Fraction,
+    offset: Fraction,
+) -> VideoInfo:
+    """Join what the container says with what the first picture shows."""
+    stamp = raw_stamp(picture) or 0
+    return VideoInfo(
+        width=picture.width,
+        height=picture.height,
+        format=layout.format,
+        color=color,
+        time_base=time_base,
+        average_rate=facts.rate,
+        frame_count=facts.count,
+        duration=facts.duration,
+        rotation=picture.rotation,
+        sample_aspect_ratio=facts.sample_aspect_ratio,
+        codec=facts.codec,
+        container=facts.container,
+        profile=facts.profile,
+        field_order=show(picture)[1],
+        display_matrix=read_display_matrix(picture),
+        mastering=read_mastering(picture),
+        native_format=picture.format.name,
+        start_time=stamp * time_base - offset,
+        metadata=facts.metadata,
+    )
+
+
+@contextmanager
+def _listening() -> Iterator[None]:
+    """Let FFmpeg speak for a moment, to a capture and not to the terminal."""
+    level = av.logging.get_level()
+    av.logging.set_level(av.logging.INFO)
+    try:
+        yield
+    finally:
+        av.logging.set_level(level)
+
+
+def dolby_vision_profile(container: av.container.InputContainer, index: int) -> str | None:
+    """Return the Dolby Vision profile of a stream; PyAV tells it only in its dump of the file."""
+    with _listening():
+        text = container.dumps_format()
+    video = text.split(f"Stream #0:{index}", 1)[-1].split("Stream #")[0]
+    found = re.search(r"DOVI configuration record:.*?profile: (\d+)", video)
+    return found[1] if found else None
+
+
 def show(picture: av.VideoFrame) -> tuple[int, str]:
     """Read chroma siting and field order, which PyAV does not expose, through FFmpeg's showinfo.
 
     Returns:
-        The H.273-like siting code of `ColorTags.chroma_location`, and 'progressive', 'tff' or 'bff'.
+        The siting as in `ColorTags.chroma_location`, and 'progressive', 'tff' or 'bff'.
     """
     graph = av.filter.Graph()
     source = graph.add_buffer(
@@ -78,14 +149,9 @@ def show(picture: av.VideoFrame) -> tuple[int, str]:
     source.link_to(info)
     info.link_to(sink)
     graph.configure()
-    level = av.logging.get_level()
-    av.logging.set_level(av.logging.INFO)
-    try:
-        with av.logging.Capture() as logs:
-            graph.push(picture)
-            graph.pull()
-    finally:
-        av.logging.set_level(level)
+    with _listening(), av.logging.Capture() as logs:
+        graph.push(picture)
+        graph.pull()
     text = " ".join(message for _, _, message in logs)
     siting = re.search(r"\bcl:(\w+)", text)
     order = re.search(r"\bi:([PTB])", text)
@@ -108,25 +174,41 @@ def read_color(
     return resolve_color(tags, layout.format, picture.height, input_matrix)
 
 
+def _side_data(picture: av.VideoFrame, kind: Type) -> bytes | None:
+    """Return side data of a picture; PyAV gives none of it where it does not know one kind."""
+    try:
+        data = picture.side_data.get(kind)
+    except ValueError:
+        return None
+    return None if data is None else bytes(data)
+
+
 def read_display_matrix(picture: av.VideoFrame) -> tuple[int, ...] | None:
     """Return the nine numbers of the display matrix, if the picture carries one."""
-    data = picture.side_data.get(Type.DISPLAYMATRIX)
-    return None if data is None else struct.unpack("<9i", bytes(data)[:36])
+    data = _side_data(picture, Type.DISPLAYMATRIX)
+    if data is not None:
+        return struct.unpack("<9i", data[:36])
+    if picture.rotation == 0:
+        return None
+    # Known by its angle only: counter-clockwise in PyAV, rows of 16.16 numbers in the matrix.
+    angle = math.radians(picture.rotation)
+    cosine, sine = round(math.cos(angle) * 65536), round(math.sin(angle) * 65536)
+    return (cosine, -sine, 0, sine, cosine, 0, 0, 0, 1 << 30)
 
 
 def read_mastering(picture: av.VideoFrame) -> Mastering | None:
     """Return HDR10 static metadata, if the picture carries any."""
-    display = picture.side_data.get(Type.MASTERING_DISPLAY_METADATA)
-    light = picture.side_data.get(Type.CONTENT_LIGHT_LEVEL)
+    display = _side_data(picture, Type.MASTERING_DISPLAY_METADATA)
+    light = _side_data(picture, Type.CONTENT_LIGHT_LEVEL)
     if display is None and light is None:
         return None
     primaries = luminance = level = None
     if display is not None:
-        raw = struct.unpack("<22i", bytes(display)[:88])
+        raw = struct.unpack("<22i", display[:88])
         numbers = [Fraction(n, d or 1) for n, d in zip(raw[0:20:2], raw[1:20:2], strict=True)]
         pairs = tuple((numbers[i], numbers[i + 1]) for i in range(0, 8, 2))
         primaries = pairs if raw[20] else None
         luminance = (numbers[8], numbers[9]) if raw[21] else None
     if light is not None:
-        level = struct.unpack("<2I", bytes(light)[:8])
+        level = struct.unpack("<2I", light[:8])
     return Mastering(primaries, luminance, level)

@@ -1,7 +1,7 @@
 """Image sequences: patterns such as ``frames/%05d.png``, folders of images, single pictures."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from fractions import Fraction
 from pathlib import Path
 
@@ -10,10 +10,11 @@ import av.error
 
 from restore.errors import InputError
 from restore.io.demux import open_media
+from restore.io.probe import StreamFacts
 
 SUFFIXES = {
-    ".png", ".jpg", ".jpeg", ".tif", ".tiff", ".exr", ".dpx", ".webp", ".bmp", ".pgm", ".ppm", ".pnm",
-    ".tga", ".jp2", ".pfm", ".qoi", ".sgi", ".pcx",
+    ".png", ".jpg", ".jpeg", ".tif", ".tiff", ".exr", ".dpx", ".webp", ".bmp", ".pgm", ".ppm",
+    ".pnm", ".tga", ".jp2", ".pfm", ".qoi", ".sgi", ".pcx",
 }  # fmt: skip
 """Endings of files that hold one picture each."""
 
@@ -22,7 +23,8 @@ _PATTERN = re.compile(r"%(0?)(\d*)d")
 
 def is_pattern(path: Path) -> bool:
     """Tell whether a name holds a frame number field such as ``%05d``."""
-    return _PATTERN.search(path.name) is not None and not path.exists()
+    numbered_name = _PATTERN.search(path.name) is not None and not path.exists()
+    return numbered_name and path.suffix.lower() in SUFFIXES
 
 
 def is_sequence(path: Path) -> bool:
@@ -67,33 +69,61 @@ def list_files(path: Path) -> list[Path]:
 
 
 class SequenceSource:
-    """Decode the pictures of a sequence one after the other, numbered from 0.
+    """Pictures in files of their own, numbered from 0: the sibling of `decode.FileSource`.
 
     Args:
         path: Folder, pattern or single picture.
         rate: Frames per second.
+
+    Raises:
+        InputError: If there are no such pictures.
     """
+
+    index: int | None = None
+    begin = Fraction(0)
 
     def __init__(self, path: Path, rate: Fraction) -> None:
         self.files = list_files(path)
         self.time_base = 1 / Fraction(rate)
+        self.damaged = 0
+        self.notes: list[str] = []
 
-    def pictures(self, damage: Callable[[], None]) -> Iterator[av.VideoFrame]:
-        """Yield FFmpeg's pictures with pts 0, 1, 2, ...; call `damage` for each unreadable file."""
+    def close(self) -> None:
+        """Do nothing: each file is closed when it has been read."""
+
+    def facts(self) -> StreamFacts:
+        """Return what is known without looking at the pictures."""
+        return StreamFacts(
+            rate=1 / self.time_base,
+            count=len(self.files),
+            duration=len(self.files) * self.time_base,
+            sample_aspect_ratio=None,
+            codec=self.files[0].suffix.lower().lstrip("."),
+            container="images",
+            profile=None,
+            metadata={},
+        )
+
+    def pictures(self) -> Iterator[av.VideoFrame]:
+        """Yield FFmpeg's pictures with pts 0, 1, 2, ...; count the unreadable ones."""
+        return self.pictures_from(Fraction(0))
+
+    def pictures_from(self, target: Fraction) -> Iterator[av.VideoFrame]:
+        """Yield the pictures from a time in seconds on."""
         for number, file in enumerate(self.files):
+            if number * self.time_base < target:
+                continue
             picture = self._read(file)
             if picture is None:
-                damage()
+                self.damaged += 1
                 continue
-            picture.pts = number
-            picture.time_base = self.time_base
-            picture.duration = 1
+            picture.pts, picture.time_base, picture.duration = number, self.time_base, 1
             yield picture
 
     @staticmethod
     def _read(file: Path) -> av.VideoFrame | None:
         try:
-            with open_media(file) as container:
+            with open_media(file, "image2" if file.suffix.lower() == ".tga" else None) as container:
                 stream = container.streams.best("video")
                 if stream is None or stream.codec_context is None:
                     return None

@@ -20,11 +20,12 @@ def raw_stamp(picture: av.VideoFrame) -> int | None:
 
 
 class Timestamps:
-    """Repair presentation times: pictures come in the right order, their stamps sometimes do not.
+    """Repair presentation times: the pictures are in the right order, their stamps not always.
 
-    Stamps are sorted within a short window (a permutation is all that old codecs get wrong), missing ones
-    are derived from the neighbours (leading ones backwards from the first known), a jump back in time
-    (joined recordings) is continued without a gap, and equal ones are moved by one tick.
+    Stamps are sorted within a short window (a permutation is all that old codecs get wrong),
+    missing ones are derived from the neighbours (leading ones backwards from the first known), a
+    jump back in time (joined recordings) is continued without a gap, and equal ones are moved by
+    one tick.
 
     Args:
         step: Gives the usual distance of two pictures in ticks, asked only when it is needed.

@@ -1,0 +1,52 @@
+"""Bring a frame to another layout where the encoder lacks its own."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from restore.io.color import from_rgb, resolve_color, to_rgb
+from restore.io.frame import ColorSpec, Frame, PixelFormat
+
+_MATRIX_TAG = {"bt601": 6, "bt709": 1}
+
+
+def converted_color(
+    color: ColorSpec, source: PixelFormat, fmt: PixelFormat, height: int, encoder: str = ""
+) -> ColorSpec:
+    """Return the colour of `fmt` planes made from `source` planes.
+
+    RGB becomes limited-range YUV; JPEG is always full-range BT.601 (ITU-T T.871, section 7).
+    """
+    tags = color.tags
+    if encoder == "mjpeg" and fmt.family != "gray":
+        same = color.matrix == "bt601" and color.full_range
+        return color if same else resolve_color(replace(tags, matrix=5, range=2), fmt, height)
+    if source.family == fmt.family or (source.family == "gray" and fmt.family == "yuv"):
+        return color
+    if fmt.family == "rgb":
+        return resolve_color(replace(tags, matrix=0, range=2), fmt, height)
+    matrix = _MATRIX_TAG["bt709" if height >= 720 else "bt601"]
+    return resolve_color(replace(tags, matrix=matrix, range=1), fmt, height)
+
+
+def convert(frame: Frame, fmt: PixelFormat, color: ColorSpec) -> Frame:
+    """Return the picture in another layout, through unclipped float RGB.
+
+    Args:
+        frame: The picture.
+        fmt: The layout wanted; alpha is scaled to its depth, or made opaque, or left out.
+        color: The colour wanted, from `converted_color`.
+    """
+    same = (color.matrix, color.full_range) == (frame.color.matrix, frame.color.full_range)
+    if frame.format == fmt and same:
+        return frame
+    template = replace(frame, format=fmt, color=color, alpha=None)
+    result = from_rgb(to_rgb(frame), template)
+    if not fmt.alpha:
+        return result
+    if frame.alpha is None:
+        alpha = np.full((frame.height, frame.width), fmt.maximum, fmt.dtype)
+    else:
+        scaled = np.rint(frame.alpha * (fmt.maximum / frame.format.maximum))
+        alpha = scaled.astype(fmt.dtype)
+    return replace(result, alpha=alpha)

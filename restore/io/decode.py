@@ -1,0 +1,164 @@
+"""Decode one video file: skip what is damaged, start anywhere."""
+
+from collections.abc import Iterator
+from fractions import Fraction
+from pathlib import Path
+
+import av
+import av.error
+
+from restore.errors import InputError
+from restore.io.demux import MAX_PIXELS, open_media
+from restore.io.probe import StreamFacts, dolby_vision_profile
+from restore.io.timestamps import raw_stamp
+
+_BACK_OFF = (Fraction(0), Fraction(10))
+"""Seconds before the target that a seek aims at; then the file is read from its beginning."""
+
+
+class FileSource:
+    """The best video stream of a media file, as FFmpeg's pictures in presentation order.
+
+    Args:
+        path: The file.
+
+    Attributes:
+        index: The stream's index in the container.
+        time_base: Of the pictures' timestamps.
+        damaged: Packets or pictures that could not be decoded or are incomplete.
+        notes: Lines worth telling the user.
+
+    Raises:
+        InputError: If the file cannot be read, or its video not be decoded.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.damaged = 0
+        self.notes: list[str] = []
+        self._container = open_media(path)
+        try:
+            stream = self._container.streams.best("video")
+            if stream is None:
+                raise InputError(f"{path}: holds no video stream; give a file with video")
+            if stream.codec_context is None:
+                raise InputError(f"{path}: no decoder for its video codec; convert it first")
+            self.index = int(stream.index)
+            self.time_base = Fraction(stream.time_base)
+            self._prepare()
+            self._check_dolby_vision()
+            if stream.metadata.get("alpha_mode") == "1":
+                self.notes.append("the transparency of this VP8/VP9 video is not read and is lost")
+        except BaseException:
+            self._container.close()
+            raise
+
+    @property
+    def begin(self) -> Fraction:
+        """Time at which a player starts the file, in seconds."""
+        return Fraction(self._container.start_time or 0, av.time_base)
+
+    def close(self) -> None:
+        """Close the file."""
+        self._container.close()
+
+    def facts(self) -> StreamFacts:
+        """Return what the container says about the stream."""
+        container, stream = self._container, self._stream()
+        rate = stream.average_rate or stream.guessed_rate
+        seconds = None
+        if stream.duration is not None:
+            seconds = stream.duration * self.time_base
+        elif container.duration is not None:
+            seconds = Fraction(container.duration, av.time_base)
+        return StreamFacts(
+            rate=None if rate is None else Fraction(rate),
+            count=stream.frames or (round(seconds * rate) if seconds and rate else None),
+            duration=seconds,
+            sample_aspect_ratio=stream.sample_aspect_ratio or None,
+            codec=stream.codec_context.codec.canonical_name,
+            container=container.format.name,
+            profile=stream.codec_context.profile,
+            metadata=dict(container.metadata),
+        )
+
+    def pictures(self) -> Iterator[av.VideoFrame]:
+        """Decode from the present place to the end; skip and count what cannot be decoded."""
+        stream = self._stream()
+        packets = self._container.demux(stream)
+        while True:
+            packet, pictures = None, []
+            try:
+                packet = next(packets, None)
+            except (av.error.FFmpegError, OSError):
+                self.damaged += 1  # the end of what can be read; the decoder may still hold frames
+            if packet is not None and packet.has_sidedata("encryption_info"):
+                raise InputError(f"{self.path}: the video is encrypted; give an unprotected copy")
+            try:
+                pictures = stream.codec_context.decode(packet)
+            except av.error.EOFError:
+                return
+            except (av.error.FFmpegError, OSError):
+                self.damaged += 1
+            for picture in pictures:
+                self.damaged += bool(picture.is_corrupt)
+                yield picture
+            if packet is None or packet.size == 0:
+                return
+
+    def pictures_from(self, target: Fraction) -> Iterator[av.VideoFrame]:
+        """Decode from a time of the file on, exact to the picture.
+
+        Args:
+            target: Seconds on the file's own clock; earlier pictures are dropped.
+        """
+        wanted = target / self.time_base
+        pictures = self._seek(target)
+        for picture in pictures:
+            stamp = raw_stamp(picture)
+            if stamp is None or stamp >= wanted:
+                yield picture
+                break
+        yield from pictures
+
+    def _seek(self, target: Fraction) -> Iterator[av.VideoFrame]:
+        """Go to a key frame that gives pictures before the target; else to the beginning."""
+        for margin in _BACK_OFF:
+            place = int((target - margin) / self.time_base)
+            try:
+                self._container.seek(place, stream=self._stream())
+            except (av.error.FFmpegError, OSError):
+                break
+            pictures = self.pictures()
+            first = next(pictures, None)
+            stamp = None if first is None else raw_stamp(first)
+            if first is not None and stamp is not None and stamp * self.time_base <= target:
+                return _prepend(first, pictures)
+        self._container.close()
+        self._container = open_media(self.path)
+        self._prepare()
+        return self.pictures()
+
+    def _stream(self) -> av.VideoStream:
+        return self._container.streams[self.index]
+
+    def _prepare(self) -> None:
+        stream = self._stream()
+        # Frame threads would lose the pictures that follow the last error of a damaged file.
+        stream.thread_type = "SLICE"
+        stream.codec_context.options = {"max_pixels": str(MAX_PIXELS)}
+
+    def _check_dolby_vision(self) -> None:
+        profile = dolby_vision_profile(self._container, self.index)
+        if profile == "5":
+            raise InputError(
+                f"{self.path}: Dolby Vision profile 5 has no ordinary picture;"
+                " convert it to HDR10 first"
+            )
+        if profile is not None:
+            self.notes.append(f"Dolby Vision profile {profile}: only its base layer is kept")
+
+
+def _prepend(first: av.VideoFrame, pictures: Iterator[av.VideoFrame]) -> Iterator[av.VideoFrame]:
+    yield first
+    yield from pictures

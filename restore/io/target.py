@@ -1,0 +1,155 @@
+"""The output file: may it be written, in which container, with which encoder opened."""
+
+import os
+from fractions import Fraction
+from pathlib import Path
+
+import av
+import av.error
+import av.filter
+
+from restore.errors import OutputError, UsageError
+from restore.io.encoders import EncoderPlan
+from restore.io.frame import ColorTags
+from restore.io.probe import VideoInfo
+from restore.io.sequence import is_pattern
+
+_QUICKTIME = ("mp4", "mov", "ipod")
+_ROTATES = (*_QUICKTIME, "matroska", "webm")
+_NO_REORDERING = ("avi", "flv", "mpeg")
+"""Containers without presentation times, or that move them when a decoding time is negative."""
+_MUXER_OPTIONS = {
+    "mpegts": {"mpegts_copyts": "1"},
+    "mpeg": {"muxpreload": "0"},
+    # Audio that starts before 0 (encoder delay) must not push the picture back.
+    "matroska": {"avoid_negative_ts": "disabled"},
+    "webm": {"avoid_negative_ts": "disabled"},
+}
+
+
+def check_target(target: Path, source: Path, overwrite: bool) -> None:
+    """Refuse a target that is the source, exists already, or lies in no folder.
+
+    Raises:
+        OutputError: With one line that says which.
+    """
+    if target.exists():
+        if source.exists() and os.path.samefile(source, target):
+            raise OutputError(f"{target}: is the input itself; choose another name for the output")
+        if not overwrite and not target.is_dir():
+            raise OutputError(f"{target}: exists already; add --overwrite or choose another name")
+    if not target.parent.is_dir() and not is_pattern(target):
+        raise OutputError(f"{target}: its folder does not exist; create {target.parent} first")
+
+
+def open_output(partial: Path, target: Path, time_base: Fraction) -> av.container.OutputContainer:
+    """Create the container that the ending of `partial` stands for; nothing is written yet.
+
+    Args:
+        partial: The temporary name.
+        target: The final name, for messages.
+        time_base: Of the video, in which a late start must be stored exactly.
+
+    Raises:
+        OutputError: If the ending is unknown.
+    """
+    try:
+        output = av.open("file:" + os.fspath(partial.absolute()), "w")
+    except (ValueError, av.error.FFmpegError) as error:
+        raise OutputError(
+            f"{target}: unknown kind of file; use an ending such as .mkv or .mp4"
+        ) from error
+    output.container_options.update(_MUXER_OPTIONS.get(output.format.name, {}))
+    if output.format.name in _QUICKTIME:
+        # Edit lists (a late start) are stored in this unit; the default is a millisecond.
+        output.container_options["movie_timescale"] = str(max(time_base.denominator, 1000))
+    return output
+
+
+def add_video(
+    output: av.container.OutputContainer,
+    plan: EncoderPlan,
+    info: VideoInfo,
+    tags: ColorTags,
+    size: tuple[int, int],
+) -> tuple[av.VideoStream, list[str]]:
+    """Add the video stream, described as the source described it.
+
+    Returns:
+        The stream and lines that say what the container or encoder cannot carry.
+    """
+    container, notes = output.format.name, []
+    stream = output.add_stream(plan.codec, rate=info.average_rate or Fraction(25))
+    stream.width, stream.height = size
+    stream.pix_fmt = plan.pix_fmt
+    stream.time_base = info.time_base
+    context = stream.codec_context
+    context.time_base = info.time_base
+    if info.sample_aspect_ratio:
+        context.sample_aspect_ratio = info.sample_aspect_ratio
+    context.colorspace, context.color_range = tags.matrix, tags.range
+    context.color_primaries, context.color_trc = tags.primaries, tags.transfer
+    context.options = dict(plan.options)
+    if tags.chroma_location and info.format.family == "yuv":
+        context.options.setdefault("chroma_sample_location", str(tags.chroma_location))
+    if container in _NO_REORDERING and plan.codec.startswith("libx26"):
+        context.options.setdefault("bf", "0")
+    if plan.codec == "libx265" and container in _QUICKTIME:
+        context.codec_tag = "hvc1"
+    if info.mastering is not None and plan.codec != "libx265":
+        notes.append(f"{plan.codec} cannot carry the HDR10 mastering data; libx265 can")
+    if info.display_matrix is not None and container in _ROTATES:
+        stream.set_display_matrix(info.display_matrix)
+    elif info.display_matrix is not None:
+        notes.append(f"{container} cannot say that the picture is rotated; .mkv and .mp4 can")
+    return stream, notes
+
+
+def open_encoder(context: av.VideoCodecContext, plan: EncoderPlan) -> None:
+    """Open the encoder and make sure that it knows every option.
+
+    Raises:
+        UsageError: If it refuses the options, the size or the pixel format.
+    """
+    if plan.codec == "libsvtav1":
+        os.environ.setdefault("SVT_LOG", "1")  # its log goes to stderr past FFmpeg's
+    try:
+        context.open()
+    except (av.error.FFmpegError, ValueError) as error:
+        asked = ", ".join(f"{key}={value}" for key, value in plan.options.items())
+        raise UsageError(
+            f"{plan.codec} refuses {context.width}x{context.height} {plan.pix_fmt} with {asked};"
+            " check --enc, --pix-fmt and --codec"
+        ) from error
+    unknown = [key for key in context.options if key in plan.options]
+    if unknown:
+        raise UsageError(f"{plan.codec} has no option {', '.join(unknown)}; check --enc")
+
+
+class FieldMarker:
+    """Mark pictures as interlaced, which PyAV can only do through FFmpeg's setfield filter.
+
+    Args:
+        order: 'tff' or 'bff'.
+    """
+
+    def __init__(self, order: str) -> None:
+        self._order = order
+        self._graph: av.filter.Graph | None = None
+
+    def mark(self, picture: av.VideoFrame) -> av.VideoFrame:
+        """Return the picture with its fields' order set."""
+        if self._graph is None:
+            self._graph = graph = av.filter.Graph()
+            source = graph.add_buffer(
+                width=picture.width,
+                height=picture.height,
+                format=picture.format.name,
+                time_base=picture.time_base,
+            )
+            setfield, sink = graph.add("setfield", self._order), graph.add("buffersink")
+            source.link_to(setfield)
+            setfield.link_to(sink)
+            graph.configure()
+        self._graph.push(picture)
+        return self._graph.pull()

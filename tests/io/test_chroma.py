@@ -1,0 +1,43 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from restore.io.chroma import downsample, siting_offsets, upsample
+from restore.io.frame import PixelFormat
+
+LOCATIONS = ("left", "center", "topleft", "top", "bottomleft", "bottom")
+NAMES = ("yuv420p", "yuv422p", "yuv411p", "yuv440p", "yuv410p", "yuv444p")
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    name=st.sampled_from(NAMES),
+    location=st.sampled_from(LOCATIONS),
+    height=st.integers(1, 23),
+    width=st.integers(1, 23),
+    seed=st.integers(0, 2**32 - 1),
+)
+def test_downsampling_undoes_upsampling(name, location, height, width, seed):
+    fmt = PixelFormat.from_name(name)
+    chroma = np.random.default_rng(seed).integers(0, 1 << 16, fmt.chroma_size(height, width))
+    chroma = chroma.astype(np.float32)
+    full = upsample(chroma, height, width, fmt, location)
+    assert full.shape == (height, width)
+    np.testing.assert_allclose(downsample(full, fmt, location), chroma, rtol=0, atol=0.05)
+
+
+@pytest.mark.parametrize("location", LOCATIONS)
+@pytest.mark.parametrize("name", NAMES)
+def test_upsampling_is_bilinear_at_the_siting(name, location):
+    """A ramp in luma coordinates, sampled at the chroma sites, comes back as the ramp inside."""
+    fmt = PixelFormat.from_name(name)
+    height, width = 24, 32
+    off_h, off_w = siting_offsets(fmt, location)
+    rows, columns = fmt.chroma_size(height, width)
+    y = np.arange(rows) * (1 << fmt.log2_chroma_h) + off_h
+    x = np.arange(columns) * (1 << fmt.log2_chroma_w) + off_w
+    chroma = (3 * y[:, None] + 5 * x[None, :]).astype(np.float32)
+    full = upsample(chroma, height, width, fmt, location)
+    expected = 3 * np.arange(height)[:, None] + 5 * np.arange(width)[None, :]
+    np.testing.assert_allclose(full[4:-4, 4:-4], expected[4:-4, 4:-4], atol=1e-3)
