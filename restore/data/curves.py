@@ -68,3 +68,22 @@ def with_error(
     """
     width = rare if rng.random() < 0.1 else usual
     return curve.scaled(float(np.exp(width * rng.standard_normal())))
+
+
+def plausible(measured: NoiseCurve, truth: NoiseCurve, rng: np.random.Generator) -> NoiseCurve:
+    """Bring a curve measured on a patch as near to the truth as one measured on whole frames is.
+
+    A patch may hold no quiet block at all, and texture is then taken for noise; at run time one
+    frame has a hundred times as many blocks. So σ is limited to 1.4 times the truth and a random
+    part of one level, and to a tenth of it downwards (compression hides its own losses).
+
+    Args:
+        measured: What the estimator says about the patch.
+        truth: The curve of the errors themselves.
+        rng: Source of randomness.
+    """
+    found, true = measured.mean_sigma, truth.mean_sigma
+    if found == 0:
+        return measured
+    limit = 1.4 * true + rng.uniform(0, 1 / 255)
+    return measured.scaled(min(max(found, 0.1 * true), limit) / found)
