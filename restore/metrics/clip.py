@@ -9,12 +9,12 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from restore.metrics.fidelity import Image, luma, mse, psnr_of_mse, ssim_and_ms_ssim
+from restore.metrics.fidelity import Image, luma, mse, psnr_of_mse, ssim, ssim_and_ms_ssim
 from restore.metrics.motion import PairMotion, gray8, pair_motion, warping_error
 from restore.metrics.perceptual import lpips_distance
 from restore.metrics.regions import RegionFinder
 from restore.metrics.spectral import RadialSpectrum
-from restore.metrics.temporal import FlowDifference, Flicker, Ghosting, static_mask
+from restore.metrics.temporal import Flicker, FlowDifference, Ghosting, static_mask
 
 _MIN_VISIBLE = 0.1
 """Pairs whose frames share less than this part of the picture are cuts, not motion."""
@@ -118,16 +118,27 @@ class Clip:
         self._warp: list[tuple[float, float]] = []
 
     def add(
-        self, number: int, reference: Picture, picture: Picture, *, lpips: bool
+        self, number: int, reference: Picture, picture: Picture, *, examine: bool, lpips: bool
     ) -> FrameFigures:
-        """Measure frame `number`; returns its figures, which `add_pair` completes."""
+        """Measure frame `number`; returns its figures, which `add_pair` completes.
+
+        Args:
+            number: Counted in frames of the reference.
+            reference: The clean frame.
+            picture: The frame to measure.
+            examine: Whether to take MS-SSIM beside the fidelity that every frame gets.
+            lpips: Whether to take LPIPS.
+        """
         error = mse(reference.image, picture.image)
         self._errors.append(error)
         figures = {"psnr": psnr_of_mse(error)}
         figures["psnr_y"] = psnr_of_mse(mse(reference.luma, picture.luma))
         if min(self.height, self.width) >= _MIN_SSIM_SIDE:
-            values = ssim_and_ms_ssim(reference.image, picture.image)
-            figures["ssim"], figures["ms_ssim"] = values
+            if examine:
+                both = ssim_and_ms_ssim(reference.image, picture.image)
+                figures["ssim"], figures["ms_ssim"] = both
+            else:
+                figures["ssim"] = ssim(reference.image, picture.image)
         if lpips and min(self.height, self.width) >= _MIN_LPIPS_SIDE:
             figures["lpips"] = lpips_distance(reference.image, picture.image)
         difference = picture.gray - reference.gray
@@ -175,6 +186,11 @@ class Clip:
         return figures
 
 
+def _is_due(number: int, step: int) -> bool:
+    """Say whether a costly figure is taken on a frame: on the second one and every `step` on."""
+    return step > 0 and number % step == min(1, step - 1)
+
+
 def mean_of(values: Iterable[float]) -> float:
     """Return the mean of the values that are numbers; NaN if there are none."""
     known = [value for value in values if not math.isnan(value)]
@@ -216,14 +232,16 @@ class FullReference:
         """
         current = Picture(reference)
         pictures = [None if image is None else Picture(image) for image in images]
-        step = self._sampling.lpips_step
-        lpips = step > 0 and self._count % step == min(1, step - 1)
+        lpips = _is_due(self._count, self._sampling.lpips_step)
+        examine = lpips or _is_due(self._count, self._sampling.pair_step)
         results = [
-            None if picture is None else clip.add(self._count, current, picture, lpips=lpips)
+            None
+            if picture is None
+            else clip.add(self._count, current, picture, examine=examine, lpips=lpips)
             for clip, picture in zip(self.clips, pictures, strict=True)
         ]
         if self._previous is not None:
-            self._add_pairs(*self._previous, current, pictures, examine=lpips)
+            self._add_pairs(*self._previous, current, pictures, examine=examine)
         self._previous = current, pictures
         self._count += 1
         return results
@@ -238,7 +256,7 @@ class FullReference:
         examine: bool,
     ) -> None:
         self.moving.add(self._count, cv2.absdiff(current.gray, before.gray))
-        if (self._count - 1) % self._sampling.pair_step and not examine:
+        if not examine:
             return
         pair = ReferencePair(before, current, self._flow)
         for clip, previous, picture in zip(self.clips, old, pictures, strict=True):
