@@ -17,7 +17,7 @@ from restore.metrics.perceptual import backbone_at_hand, load_lpips
 from restore.metrics.regions import Region
 from restore.metrics.spectral import Spectra
 
-_MANY_FRAMES = 60
+_MANY_FRAMES = 50
 _LPIPS_FRAMES = 12
 
 Progress = Callable[[int, int | None], None]
@@ -43,6 +43,9 @@ class Evaluation:
     worst: Region | None = None
     """Where the output is farthest from the reference, or most was removed from the input."""
     notes: list[str] = field(default_factory=list)
+    align: str = "pts"
+    start: float | None = None
+    duration: float | None = None
 
 
 def picture(frame: Frame) -> Image:
@@ -53,7 +56,7 @@ def picture(frame: Frame) -> Image:
 def sampling_for(frames: int | None, *, lpips: bool, every: int | None = None) -> Sampling:
     """Choose how often costly figures are taken in a clip of about `frames` frames.
 
-    Up to 60 frames every pair of frames is examined, in longer clips about 60 pairs; LPIPS is
+    Up to 50 frames every pair of frames is examined, in longer clips about 50 pairs; LPIPS is
     taken about 12 times. `every` overrides the pairs' step.
     """
     known = frames or _MANY_FRAMES
@@ -68,6 +71,8 @@ def evaluate(
     *,
     align: str = "pts",
     every: int | None = None,
+    start: float | None = None,
+    duration: float | None = None,
     lpips: bool | None = None,
     progress: Progress | None = None,
 ) -> list[Evaluation]:
@@ -78,6 +83,8 @@ def evaluate(
         outputs: The same, of the reference's size.
         align: 'pts' or 'index' (see `Matcher`).
         every: Examine motion and spectrum every so many frames; chosen by length if None.
+        start: Seconds to skip at the beginning of `reference`.
+        duration: Seconds of `reference` to use.
         lpips: Whether to take LPIPS; None takes it if its backbone is on this machine.
         progress: Called after each frame.
 
@@ -95,7 +102,7 @@ def evaluate(
     if lpips or lpips is None:
         load_lpips()
     with ExitStack() as stack:
-        source, readers = _open(stack, reference, outputs)
+        source, readers = open_all(stack, reference, outputs, start, duration)
         matcher = Matcher(source, readers, align=align)
         total = source.info.frame_count
         sampling = sampling_for(total, lpips=lpips is not False, every=every)
@@ -125,6 +132,9 @@ def evaluate(
                 meter.moving.best,
                 clip.worst.best,
                 _notes_for(notes, path, outputs),
+                align,
+                start,
+                duration,
             )
         )
     return results
@@ -136,6 +146,8 @@ def evaluate_blind(
     *,
     align: str = "pts",
     every: int | None = None,
+    start: float | None = None,
+    duration: float | None = None,
     progress: Progress | None = None,
 ) -> list[Evaluation]:
     """Compare restored files with their own noisy input, without a reference.
@@ -144,7 +156,7 @@ def evaluate_blind(
     out.
     """
     with ExitStack() as stack:
-        reader, readers = _open(stack, source, outputs)
+        reader, readers = open_all(stack, source, outputs, start, duration)
         matcher = Matcher(reader, readers, align=align)
         total = reader.info.frame_count
         step = sampling_for(total, lpips=False, every=every).pair_step
@@ -171,15 +183,23 @@ def evaluate_blind(
             meter.moving.best,
             meter.worst[number].best,
             _notes_for(notes, path, outputs),
+            align,
+            start,
+            duration,
         )
         for number, path in enumerate(outputs)
     ]
 
 
-def _open(
-    stack: ExitStack, reference: str | Path, outputs: Sequence[str | Path]
+def open_all(
+    stack: ExitStack,
+    reference: str | Path,
+    outputs: Sequence[str | Path],
+    start: float | None,
+    duration: float | None,
 ) -> tuple[VideoReader, list[VideoReader]]:
-    source = stack.enter_context(VideoReader(reference))
+    """Open the reference, cut to `start` and `duration`, and the outputs; `stack` closes them."""
+    source = stack.enter_context(VideoReader(reference, start=start, duration=duration))
     return source, [stack.enter_context(VideoReader(path)) for path in outputs]
 
 

@@ -124,7 +124,7 @@ class Matcher:
                 )
 
     def _conclude(self, cursor: _Cursor, count: int) -> None:
-        while cursor.next is not None:
+        while cursor.next is not None and self._reference.duration is None:
             cursor.surplus += 1
             cursor.advance()
         if cursor.missing:

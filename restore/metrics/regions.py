@@ -35,6 +35,7 @@ class RegionFinder:
     def __init__(self, height: int, width: int) -> None:
         self._size = (min(WINDOW[0], height), min(WINDOW[1], width))
         self._recent: list[NDArray[np.float32]] = []
+        self._count = 0
         self.best: Region | None = None
 
     def add(self, frame: int, energy: Image) -> None:
@@ -52,8 +53,9 @@ class RegionFinder:
         valid = sums[: rows - window[1] + 1, : columns - window[0] + 1]
         row, column = np.unravel_index(int(valid.argmax()), valid.shape)
         score = float(valid[row, column])
-        # Short of three frames the first ones would win on the strength of a single frame.
-        if self.best is None or score > self.best.score or len(self._recent) < 3:
+        self._count += 1
+        # The least of fewer than three frames is no match for the others.
+        if self.best is None or score > self.best.score or self._count <= 3:
             top = min(int(row) * height // rows, height - self._size[0])
             left = min(int(column) * width // columns, width - self._size[1])
             self.best = Region(frame, top, left, *self._size, score)
