@@ -22,7 +22,7 @@ _STRIP = 64
 _C1, _C2 = 0.01**2, 0.03**2
 _SCALE_WEIGHTS = (0.0448, 0.2856, 0.3001, 0.2363, 0.1333)
 
-MS_SSIM_MIN_SIDE = (_WINDOW - 1) * 2 ** (len(_SCALE_WEIGHTS) - 1) + 1
+MS_SSIM_MIN_SIDE = _WINDOW * 2 ** (len(_SCALE_WEIGHTS) - 1)
 """Smallest side, in pixels, that still holds a window at the fifth scale."""
 
 
@@ -142,7 +142,7 @@ def ssim_and_ms_ssim(reference: Image, image: Image) -> tuple[float, float]:
     """Return SSIM and MS-SSIM in one go; they share the filters of the first scale.
 
     MS-SSIM is the product over five dyadic scales (2x2 means) per channel, then the mean of the
-    channels; negative contrast terms count as zero. It is NaN when a side is below 161 pixels.
+    channels; negative contrast terms count as zero. It is NaN when a side is below 176 pixels.
 
     Raises:
         ValueError: If a side is shorter than 11 pixels or the shapes differ.

@@ -89,13 +89,13 @@ class RadialSpectrum:
         self._index[0] = bins  # the constant belongs to no bin
         self._weight = weight.ravel()
         self._bins, self._pairs = bins, 0
-        self._sums = np.zeros((3, bins + 1))
+        self._sums = np.zeros((4, bins + 1))
 
     def add(self, reference: Image, image: Image) -> None:
         """Add a pair of (H, W) pictures in [0, 1]."""
         r, x = self._transform(reference), self._transform(image)
         shared = r.real * x.real + r.imag * x.imag
-        for row, power in enumerate((_power(r), _power(x), shared)):
+        for row, power in enumerate((_power(r), _power(x), _power(x - r), shared)):
             self._sums[row] += np.bincount(
                 self._index, weights=power.ravel() * self._weight, minlength=self._bins + 1
             )
@@ -112,16 +112,9 @@ class RadialSpectrum:
             return None
         count = np.bincount(self._index, weights=self._weight, minlength=self._bins + 1)[:-1]
         filled = count > 0
-        reference, image, shared = self._sums[:, :-1][:, filled] / (count[filled] * self._pairs)
+        means = self._sums[:, :-1][:, filled] / (count[filled] * self._pairs)
         frequency = (np.arange(self._bins) + 0.5) / (2 * self._bins)
-        return Spectra(
-            frequency[filled],
-            reference,
-            image,
-            np.maximum(reference + image - 2 * shared, 0),
-            shared,
-            count[filled].astype(np.float64),
-        )
+        return Spectra(frequency[filled], *means, count[filled].astype(np.float64))
 
 
 def _power(x: NDArray[Any]) -> NDArray[np.float32]:
