@@ -4,13 +4,13 @@ Pictures are (H, W, 3) float32 RGB in [0, 1].
 """
 
 import math
-from typing import Any
 
 import cv2
 import numpy as np
 from numpy.typing import NDArray
 
 Image = NDArray[np.float32]
+Means = NDArray[np.float64]
 
 PSNR_CAP = 99.0
 """dB given for equal pictures, so that means, JSON and plots stay finite."""
@@ -18,10 +18,11 @@ PSNR_CAP = 99.0
 _CAP_MSE = 1e-10 / 255**2
 _LUMA = np.array([[65.481, 128.553, 24.966]], np.float32) / np.float32(255)
 _WINDOW, _SIGMA, _BORDER = 11, 1.5, 5
+_STRIP = 64
 _C1, _C2 = 0.01**2, 0.03**2
 _SCALE_WEIGHTS = (0.0448, 0.2856, 0.3001, 0.2363, 0.1333)
 
-MS_SSIM_MIN_SIDE = (_WINDOW - 1) * 2 ** (len(_SCALE_WEIGHTS) - 1) + 1
+MS_SSIM_MIN_SIDE = _WINDOW * 2 ** (len(_SCALE_WEIGHTS) - 1)
 """Smallest side, in pixels, that still holds a window at the fifth scale."""
 
 
@@ -60,29 +61,56 @@ def _blur(x: Image) -> Image:
     return cv2.GaussianBlur(x, (_WINDOW, _WINDOW), _SIGMA, borderType=cv2.BORDER_REFLECT)
 
 
-def _channel_mean(x: NDArray[Any]) -> NDArray[np.float64]:
-    inner = x[_BORDER:-_BORDER, _BORDER:-_BORDER]
-    return np.array(cv2.mean(inner)[: x.shape[2] if x.ndim == 3 else 1])
-
-
-def _ssim_terms(a: Image, b: Image) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _ssim_terms(a: Image, b: Image) -> tuple[Means, Means]:
     """Return the channels' means of SSIM and of its contrast-structure part.
 
-    Written with the sum and difference of the pictures, which needs four filters instead of five;
-    both are centred, which keeps single precision good enough.
+    In strips that stay in the processor's cache, which halves the time.
     """
-    total, diff = a + b - np.float32(1), a - b
-    mean_t, mean_d = _blur(total), _blur(diff)
-    var_t = cv2.multiply(total, total, dst=total)
-    var_t = _blur(var_t) - mean_t * mean_t
-    var_d = cv2.multiply(diff, diff, dst=diff)
-    var_d = _blur(var_d) - mean_d * mean_d
+    rows = a.shape[0] - 2 * _BORDER
+    similarity, structure = np.zeros(1), np.zeros(1)
+    for top in range(0, rows, _STRIP):
+        count = min(_STRIP, rows - top)
+        part = slice(top, top + count + 2 * _BORDER)
+        strip_similarity, strip_structure = _strip_terms(a[part], b[part])
+        similarity = similarity + strip_similarity * (count / rows)
+        structure = structure + strip_structure * (count / rows)
+    return similarity, structure
+
+
+def _strip_terms(a: Image, b: Image) -> tuple[Means, Means]:
+    """Return `_ssim_terms` of one strip.
+
+    Written with the sum and difference of the pictures, which needs four filters instead of five;
+    the sum is centred, which keeps single precision good enough.
+    """
+    inner = (slice(_BORDER, -_BORDER), slice(_BORDER, -_BORDER))
+    total, diff = a + b, a - b
+    total -= np.float32(1)
+    mean_t, mean_d = _blur(total)[inner], _blur(diff)[inner]
+    total *= total
+    diff *= diff
+    var_t, var_d = _blur(total)[inner], _blur(diff)[inner]
+    var_t -= mean_t * mean_t
+    mean_d *= mean_d
+    var_d -= mean_d
     mean_t += np.float32(1)
     mean_t *= mean_t
-    mean_d *= mean_d
-    structure = (var_t - var_d + np.float32(2 * _C2)) / (var_t + var_d + np.float32(2 * _C2))
-    light = (mean_t - mean_d + np.float32(2 * _C1)) / (mean_t + mean_d + np.float32(2 * _C1))
-    return _channel_mean(light * structure), _channel_mean(structure)
+    structure = _ratio(var_t, var_d, 2 * _C2)
+    return _means(_ratio(mean_t, mean_d, 2 * _C1) * structure), _means(structure)
+
+
+def _ratio(first: Image, second: Image, constant: float) -> Image:
+    """Return (first - second + constant) / (first + second + constant)."""
+    above = first - second
+    above += np.float32(constant)
+    below = first + second
+    below += np.float32(constant)
+    above /= below
+    return above
+
+
+def _means(x: Image) -> Means:
+    return np.array(cv2.mean(x)[: x.shape[2] if x.ndim == 3 else 1])
 
 
 def _require_side(image: Image, side: int, name: str) -> None:
@@ -114,7 +142,7 @@ def ssim_and_ms_ssim(reference: Image, image: Image) -> tuple[float, float]:
     """Return SSIM and MS-SSIM in one go; they share the filters of the first scale.
 
     MS-SSIM is the product over five dyadic scales (2x2 means) per channel, then the mean of the
-    channels; negative contrast terms count as zero. It is NaN when a side is below 161 pixels.
+    channels; negative contrast terms count as zero. It is NaN when a side is below 176 pixels.
 
     Raises:
         ValueError: If a side is shorter than 11 pixels or the shapes differ.

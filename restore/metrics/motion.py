@@ -6,6 +6,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
+from restore.align.warp import compose
 from restore.metrics.fidelity import Image
 
 _AGREEMENT = 1.0
@@ -20,9 +21,14 @@ class PairMotion:
     """(H, W, 2) pixels, x first: where each pixel of the current frame lies in the previous."""
     visible: NDArray[np.bool_]
     """(H, W), true where the previous frame shows the same point; the rest is uncovered."""
+    visible_next: NDArray[np.bool_]
+    """(H, W) of the previous frame, true where the current one shows the same point."""
 
     def warp(self, previous: Image) -> Image:
-        """Bring a previous frame (H, W) or (H, W, C) onto the current one, bicubic."""
+        """Bring a previous frame (H, W) or (H, W, C) onto the current one.
+
+        Bicubic, unlike `restore.align.warp`: a bilinear one would soften what is measured.
+        """
         return cv2.remap(
             previous, _targets(self.flow), None, cv2.INTER_CUBIC, borderMode=cv2.BORDER_REPLICATE
         )
@@ -51,14 +57,17 @@ def pair_motion(previous: NDArray[np.uint8], current: NDArray[np.uint8]) -> Pair
     estimator = cv2.DISOpticalFlow_create(cv2.DISOPTICAL_FLOW_PRESET_MEDIUM)
     back = estimator.calc(current, previous, None)
     forth = estimator.calc(previous, current, None)
-    targets = _targets(back)
-    there = cv2.remap(forth, targets, None, cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE)
-    there += back
-    height, width = current.shape
+    return PairMotion(back, _agreement(back, forth), _agreement(forth, back))
+
+
+def _agreement(flow: NDArray[np.float32], opposite: NDArray[np.float32]) -> NDArray[np.bool_]:
+    """Return where following `flow` and then `opposite` leads back, inside the picture."""
+    height, width = flow.shape[:2]
+    targets, gap = _targets(flow), compose(flow, opposite)
     x, y = targets[..., 0], targets[..., 1]
-    visible = cv2.magnitude(there[..., 0], there[..., 1]) < _AGREEMENT
-    visible &= (x >= 0) & (x <= width - 1) & (y >= 0) & (y <= height - 1)
-    return PairMotion(back, visible)
+    agree = cv2.magnitude(gap[..., 0], gap[..., 1]) < _AGREEMENT
+    agree &= (x >= 0) & (x <= width - 1) & (y >= 0) & (y <= height - 1)
+    return agree
 
 
 def warping_error(motion: PairMotion, previous: Image, current: Image) -> float:
