@@ -37,7 +37,9 @@ def missing_library_hint(error: str) -> str:
     package = PACKAGES.get(library[1])
     if package is None:
         return f"OpenCV needs {library[0]}, which this system lacks. Install the package with it."
-    return f"OpenCV needs {library[0]}, which this system lacks. Debian, Ubuntu: apt install {package}"
+    return (
+        f"OpenCV needs {library[0]}, which this system lacks. Debian, Ubuntu: apt install {package}"
+    )
 
 
 def main() -> int:
