@@ -55,8 +55,12 @@ class DISFlow:
 
     def __init__(self, finest_scale: int = 1) -> None:
         """Set the finest pyramid level: 0 is the search image's own size, 1 half of it."""
+        self.finest_scale = finest_scale
         self._dis = cv2.DISOpticalFlow_create(cv2.DISOPTICAL_FLOW_PRESET_FAST)
         self._dis.setFinestScale(finest_scale)
+
+    def __reduce__(self) -> tuple[type[DISFlow], tuple[int]]:
+        return DISFlow, (self.finest_scale,)
 
     def __call__(self, reference: Array, neighbour: Array) -> Array:
         """Return the flow (H, W, 2) float32 from two uint8 pictures of shape (H, W)."""
