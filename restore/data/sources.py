@@ -258,7 +258,7 @@ def load_video(file: Path, cache: ClipCache, scale: Scale = "auto") -> Clip:
 def image_files(folder: Path) -> list[Path]:
     """Return the pictures of a folder ordered by the numbers in their names."""
     files = [f for f in folder.iterdir() if f.suffix.lower() in IMAGES]
-    return sorted(files, key=lambda f: [int(n) for n in re.findall(r"\d+", f.stem)] or [f.stem])
+    return sorted(files, key=lambda f: ([int(n) for n in re.findall(r"\d+", f.stem)], f.stem))
 
 
 def read_image(file: Path) -> ByteArray:
