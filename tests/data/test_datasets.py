@@ -1,6 +1,7 @@
 import itertools
 import multiprocessing
 
+import av
 import cv2
 import numpy as np
 import pytest
@@ -176,6 +177,44 @@ def test_find_sources_tells_clips_from_photographs(frame_folder, tmp_path, textu
     (tmp_path / "empty").mkdir()
     with pytest.raises(InputError, match="no videos or pictures"):
         find_sources([tmp_path / "empty"])
+
+
+def write_video(file, frames, codec, pix_fmt, options):
+    with av.open(str(file), "w") as container:
+        stream = container.add_stream(codec, rate=25, options=options)
+        stream.height, stream.width = frames.shape[1:3]
+        stream.pix_fmt = pix_fmt
+        for image in frames:
+            container.mux(stream.encode(av.VideoFrame.from_ndarray(image, format="rgb24")))
+        container.mux(stream.encode(None))
+
+
+def two_scenes(texture, size=(360, 400)):
+    first, second = texture(*size, seed=1, sigma=6), 255 - texture(*size, seed=2, sigma=6) // 2
+    return np.stack([np.roll(first if i < 7 else second, i, 1) for i in range(16)])
+
+
+@pytest.mark.parametrize(
+    ("codec", "pix_fmt", "scale"), [("ffv1", "bgr0", 1.0), ("libx264", "yuv420p", 0.5)]
+)
+def test_videos_are_decoded_in_order_and_cut_into_shots(tmp_path, texture, codec, pix_fmt, scale):
+    frames = two_scenes(texture)
+    options = {"crf": "5"} if codec == "libx264" else {}
+    write_video(tmp_path / "film.mkv", frames, codec, pix_fmt, options)
+    (source,) = find_sources([tmp_path], cache=ClipCache(tmp_path / "cache"))
+    (clip,) = source.clips
+    assert clip.scale == scale
+    assert clip.decoder.startswith("pyav")
+    assert clip.shots == ((0, 7), (7, 16))
+    expected = (
+        frames if scale == 1 else [cv2.resize(f, (200, 180), interpolation=3) for f in frames]
+    )
+    error = np.abs(clip.frames.astype(int) - np.stack(expected)).mean((1, 2, 3))
+    assert error.max() < (0.01 if codec == "ffv1" else 4)
+    data = dataset([source], AwgnRecipe(0.0), frames=6, sampler=Strided())
+    for step in range(40):
+        ids = data.sample(step, 0).meta["frames"]
+        assert (ids[0] < 7) == (ids[-1] < 7)
 
 
 def test_frames_of_two_sizes_are_refused(frame_folder, texture):
