@@ -1,7 +1,7 @@
 """Training data: sources, sampling, degradations; every random choice keyed by step and index."""
 
 from restore.data.cache import Clip, ClipCache
-from restore.data.datasets import ClipDataset, builtin_source, find_sources, iterable
+from restore.data.datasets import ClipDataset, builtin_source, find_sources
 from restore.data.degrade import AwgnRecipe, Degradation, MixedRecipe, Recipe, Sample, degrade
 from restore.data.sampling import (
     Consecutive,
@@ -11,6 +11,7 @@ from restore.data.sampling import (
     Strided,
     UniformSegments,
 )
+from restore.data.shards import ShardSource, write_shards
 from restore.data.sources import ClipSource, PhotoSource, Source
 
 __all__ = [
@@ -28,11 +29,12 @@ __all__ = [
     "Recipe",
     "Sample",
     "Sampler",
+    "ShardSource",
     "Source",
     "Strided",
     "UniformSegments",
     "builtin_source",
     "degrade",
     "find_sources",
-    "iterable",
+    "write_shards",
 ]

@@ -8,6 +8,7 @@ same time do the work twice and end with the same bytes.
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 import os
 import tempfile
@@ -20,13 +21,14 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-from restore import analyse
+from restore.analyse import find_cuts
 from restore.data.sampling import EnergyArray
+from restore.errors import InputError
 
 ByteArray = npt.NDArray[np.uint8]
 Decode = Callable[[], Iterable[ByteArray]]
 
-_VERSION = 1
+_VERSION = 2
 _SMALL = 64
 
 
@@ -122,14 +124,16 @@ class ClipCache:
 
     def _build(self, key: str, name: str, decode: Decode, decoder: str, scale: float) -> Clip:
         images: list[ByteArray] = []
-        watch = _Watch()
-        for image in decode():
-            watch.see(image)
+        starts: list[int] = []
+        for image, starts_shot in find_cuts(decode()):
+            if starts_shot:
+                starts.append(len(images))
             images.append(image)
+        if not images:
+            raise InputError(f"{name}: no frames could be decoded; check the file")
         frames = np.stack(images)
-        clip = Clip(
-            name, watch.shots(), watch.energies(), decoder, scale, frames.shape, memory=frames
-        )
+        shots = tuple(itertools.pairwise([*starts, len(images)]))
+        clip = Clip(name, shots, _energies(images), decoder, scale, frames.shape, memory=frames)
         if self.folder is None:
             return clip
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -148,35 +152,12 @@ class ClipCache:
         return replace(clip, memory=None, path=path, energy=np.asarray(entry["energy"], np.float32))
 
 
-class _Watch:
-    """Measure motion and find cuts while frames go by."""
-
-    def __init__(self) -> None:
-        self._count = 0
-        self._before: npt.NDArray[np.float32] | None = None
-        self._energy: list[float] = []
-        self._starts = [0]
-        make = getattr(analyse, "CutDetector", None)
-        self._detector = make() if make else None
-
-    def see(self, image: ByteArray) -> None:
-        height, width = image.shape[:2]
-        factor = _SMALL / max(height, width)
-        size = (max(1, round(width * factor)), max(1, round(height * factor)))
-        small = cv2.resize(image, size, interpolation=cv2.INTER_AREA).astype(np.float32)
-        if self._before is not None:
-            self._energy.append(float(np.abs(small - self._before).mean()))
-        if self._detector and self._detector.push(image.astype(np.float32) / 255):
-            self._starts.append(self._count)
-        self._before = small
-        self._count += 1
-
-    def shots(self) -> tuple[tuple[int, int], ...]:
-        ends = [*self._starts[1:], self._count]
-        return tuple((a, b) for a, b in zip(self._starts, ends, strict=True) if b > a)
-
-    def energies(self) -> EnergyArray:
-        return np.asarray(self._energy, np.float32)
+def _energies(images: list[ByteArray]) -> EnergyArray:
+    height, width = images[0].shape[:2]
+    factor = _SMALL / max(height, width)
+    size = (max(1, round(width * factor)), max(1, round(height * factor)))
+    small = [cv2.resize(i, size, interpolation=cv2.INTER_AREA).astype(np.float32) for i in images]
+    return np.asarray([np.abs(b - a).mean() for a, b in itertools.pairwise(small)], np.float32)
 
 
 def _key(files: Iterable[Path], decoder: str, scale: float) -> str:

@@ -7,9 +7,8 @@ import logging
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import cv2
 import numpy as np
 
 from restore.data.cache import Clip, ClipCache
@@ -30,9 +29,6 @@ from restore.data.sources import (
     read_image,
 )
 from restore.errors import InputError
-
-if TYPE_CHECKING:
-    from torch.utils.data import IterableDataset
 
 _LOG = logging.getLogger(__name__)
 _VALIDATION = 2**31
@@ -235,28 +231,3 @@ def _is_clip(folder: Path) -> bool:
         return False
     ends = [read_image(f).shape for f in (files[0], files[-1])]
     return ends[0] == ends[1]
-
-
-def iterable(
-    dataset: ClipDataset, batch: int, steps: range, *, frames: Sequence[int] | None = None
-) -> IterableDataset[Sample]:
-    """Wrap a data set for ``torch.utils.data.DataLoader``: batches in order, split over workers.
-
-    Args:
-        dataset: Gives the samples.
-        batch: Samples a step.
-        steps: Which steps to give.
-        frames: Frames of step s is ``frames[s % len(frames)]``; None takes the data set's own.
-    """
-    from torch.utils.data import IterableDataset, get_worker_info
-
-    class Batches(IterableDataset[list[Sample]]):
-        def __iter__(self) -> Iterator[list[Sample]]:
-            worker = get_worker_info()
-            first, every = (worker.id, worker.num_workers) if worker else (0, 1)
-            cv2.setNumThreads(1)
-            for step in steps[first::every]:
-                count = frames[step % len(frames)] if frames else None
-                yield [dataset.sample(step, i, count) for i in range(batch)]
-
-    return Batches()  # type: ignore[return-value]

@@ -194,5 +194,5 @@ def soft_shape(rng: np.random.Generator, size: int) -> ByteArray:
     axis = np.linspace(-1, 1, size, dtype=np.float32)
     field -= np.float32(2.0) * (axis[None] ** 2 + axis[:, None] ** 2)
     field += np.float32(rng.uniform(0.3, 1.2))
-    softness = np.exp(rng.uniform(np.log(0.02), np.log(0.5)))
+    softness = np.exp(rng.uniform(np.log(0.02), np.log(1.5)))
     return np.asarray(np.clip(field / softness + 0.5, 0, 1) * 255, np.uint8)

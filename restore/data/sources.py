@@ -17,9 +17,13 @@ from restore.data.motion import photograph_clip
 from restore.data.sampling import Sampler
 from restore.data.scaling import automatic_scale, jpeg_quality, reduce
 from restore.errors import InputError
+from restore.io import VideoReader, to_rgb
 
 IMAGES = frozenset({".jpg", ".jpeg", ".png", ".bmp", ".tif", ".tiff"})
 VIDEOS = frozenset({".mp4", ".mkv", ".mov", ".avi", ".webm", ".m4v", ".ts", ".mpg", ".y4m"})
+
+LOSSLESS = frozenset({"ffv1", "huffyuv", "ffvhuff", "utvideo", "rawvideo", "png", "qtrle"})
+"""Codecs whose frames need no reduction to be clean."""
 
 Scale = float | Literal["auto"]
 
@@ -237,13 +241,12 @@ def load_photograph(file: Path, cache: ClipCache, scale: Scale = "auto") -> Clip
 
 def load_video(file: Path, cache: ClipCache, scale: Scale = "auto") -> Clip:
     """Decode a video once; lossy codecs are at least halved by the automatic scale."""
-    from restore.io import VideoReader, to_rgb
-
     with VideoReader(file) as reader:
         info = reader.info
     factor = scale
     if factor == "auto":
-        factor = automatic_scale((info.height, info.width), quality=0)
+        lossless = info.codec in LOSSLESS
+        factor = automatic_scale((info.height, info.width), quality=100 if lossless else 0)
 
     def decode() -> Iterator[ByteArray]:
         with VideoReader(file) as reader:
@@ -258,7 +261,7 @@ def load_video(file: Path, cache: ClipCache, scale: Scale = "auto") -> Clip:
 def image_files(folder: Path) -> list[Path]:
     """Return the pictures of a folder ordered by the numbers in their names."""
     files = [f for f in folder.iterdir() if f.suffix.lower() in IMAGES]
-    return sorted(files, key=lambda f: [int(n) for n in re.findall(r"\d+", f.stem)] or [f.stem])
+    return sorted(files, key=lambda f: ([int(n) for n in re.findall(r"\d+", f.stem)], f.stem))
 
 
 def read_image(file: Path) -> ByteArray:

@@ -16,7 +16,8 @@ DECODERS = {"libx264": "h264", "libx265": "hevc"}
 """Encoder name -> name of the decoder of the same standard."""
 
 _RATE = 25
-_SMALLEST = 16
+# x265 writes outside its buffers when a side is shorter than its coding block (seen with 4.1).
+_SMALLEST = {"libx264": 16, "libx265": 64}
 
 
 @dataclass(frozen=True)
@@ -66,7 +67,7 @@ def encode_decode(
     if (crf is None) == (bitrate is None):
         raise ValueError("give either crf or bitrate")
     height, width = frames.shape[1:3]
-    padded = _pad_even(frames)
+    padded = _pad_even(frames, _SMALLEST[codec])
     encoder = _encoder(codec, padded.shape[2], padded.shape[1], pix_fmt)
     encoder.options = _options(codec, crf, preset)
     if bitrate is not None:
@@ -87,10 +88,10 @@ def encode_decode(
     return RoundTrip(np.ascontiguousarray(out), 8 * sum(map(len, packets)))
 
 
-def _pad_even(frames: ByteArray) -> ByteArray:
+def _pad_even(frames: ByteArray, smallest: int) -> ByteArray:
     height, width = frames.shape[1:3]
-    down = max(_SMALLEST, height + height % 2) - height
-    right = max(_SMALLEST, width + width % 2) - width
+    down = max(smallest, height + height % 2) - height
+    right = max(smallest, width + width % 2) - width
     if not (down or right):
         return np.ascontiguousarray(frames)
     return np.pad(frames, ((0, 0), (0, down), (0, right), (0, 0)), mode="edge")

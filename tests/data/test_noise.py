@@ -89,7 +89,8 @@ def test_transfer_curves_are_inverse_and_srgb_is_the_standard_one():
 
 
 @pytest.mark.parametrize(
-    ("kind", "width"), [("none", 0.0), ("blur", 0.6), ("blur", 1.0), ("resample", 1.7), ("demosaic", 0)]
+    ("kind", "width"),
+    [("none", 0.0), ("blur", 0.6), ("blur", 1.0), ("resample", 1.7), ("demosaic", 0)],
 )
 @pytest.mark.parametrize("shared", [0.0, 0.4])
 def test_noise_fields_have_unit_power(kind, width, shared):

@@ -11,7 +11,14 @@ from restore.data.sampling import (
     UniformSegments,
 )
 
-SAMPLERS = [Consecutive(), Strided(), Strided((4,)), UniformSegments(), FullyRandom(), MotionWeighted()]
+SAMPLERS = [
+    Consecutive(),
+    Strided(),
+    Strided((4,)),
+    UniformSegments(),
+    FullyRandom(),
+    MotionWeighted(),
+]
 
 
 @pytest.mark.parametrize("sampler", SAMPLERS, ids=str)
