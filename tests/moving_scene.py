@@ -45,10 +45,10 @@ def write_clip(
     with av.open(str(path), "w") as output:
         stream = output.add_stream("ffv1", rate=25)
         stream.height, stream.width = clip.shape[1:3]
-        stream.pix_fmt = "gbrp"
+        stream.pix_fmt = "bgr0"
         stream.time_base = stream.codec_context.time_base = time_base
         for frame, stamp in zip(clip, stamps, strict=True):
-            picture = av.VideoFrame.from_ndarray(frame, format="rgb24").reformat(format="gbrp")
+            picture = av.VideoFrame.from_ndarray(frame, format="rgb24").reformat(format="bgr0")
             picture.pts, picture.time_base = stamp, time_base
             output.mux(stream.encode(picture))
         output.mux(stream.encode(None))

@@ -11,7 +11,7 @@ import restore
 from restore.errors import RestoreError, UsageError
 from restore.metrics.evaluate import evaluate, evaluate_blind
 from restore.metrics.matching import ALIGNMENTS
-from restore.report import render_report
+from restore.report import check_writable, render_report
 from restore.report.figures import as_csv, as_json, text_table
 
 _INTERRUPTED = 5
@@ -89,6 +89,8 @@ def _run(options: argparse.Namespace, command: str) -> None:
         raise UsageError("--every: must be 1 or more")
     if options.blind and options.lpips:
         raise UsageError("--lpips: needs a reference; leave out --no-reference")
+    if options.html:
+        check_writable(options.html, overwrite=options.overwrite)
     common = {
         "align": options.align,
         "every": options.every,

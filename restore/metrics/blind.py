@@ -26,30 +26,34 @@ class Removed:
 
     def __init__(self, height: int, width: int) -> None:
         self.spectrum = RadialSpectrum(height, width)
-        self._sums = np.zeros(5)
+        self._sums = np.zeros(7)
         self._pixels = 0
 
     def add(self, before: Image, after: Image) -> tuple[float, float]:
-        """Add a pair of (H, W) grey pictures in [0, 1].
+        """Add a pair of (H, W, 3) pictures in [0, 1].
 
         Returns:
             This pair's level (0-255 units) and structure.
         """
         removed = before - after
-        detail = after - cv2.GaussianBlur(after, (0, 0), 1.5)
+        gray = cv2.cvtColor(removed, cv2.COLOR_RGB2GRAY)
+        gray_after = cv2.cvtColor(after, cv2.COLOR_RGB2GRAY)
+        detail = gray_after - cv2.GaussianBlur(gray_after, (0, 0), 1.5)
         sums = np.array(
             [
-                cv2.sumElems(removed)[0],
+                sum(cv2.sumElems(removed)) / 3,
+                cv2.norm(removed, cv2.NORM_L2SQR) / 3,
+                cv2.sumElems(gray)[0],
                 cv2.sumElems(detail)[0],
-                removed.ravel().dot(removed.ravel()),
-                detail.ravel().dot(detail.ravel()),
-                removed.ravel().dot(detail.ravel()),
+                cv2.norm(gray, cv2.NORM_L2SQR),
+                cv2.norm(detail, cv2.NORM_L2SQR),
+                gray.ravel().dot(detail.ravel()),
             ]
         )
         self._sums += sums
-        self._pixels += removed.size
-        self.spectrum.add(before, after)
-        return _level_and_structure(sums, removed.size)
+        self._pixels += gray.size
+        self.spectrum.add(gray_after + gray, gray_after)
+        return _level_and_structure(sums, gray.size)
 
     @property
     def level(self) -> float:
@@ -74,9 +78,9 @@ class Removed:
 def _level_and_structure(sums: NDArray[np.float64], pixels: int) -> tuple[float, float]:
     if not pixels:
         return math.nan, math.nan
-    mean_r, mean_d, rr, dd, rd = sums / pixels
+    mean, square, mean_r, mean_d, rr, dd, rd = sums / pixels
+    level = 255 * math.sqrt(max(square - mean**2, 0.0))
     var_r, var_d = rr - mean_r**2, dd - mean_d**2
-    level = 255 * math.sqrt(max(var_r, 0.0))
     if var_r <= 1e-12 or var_d <= 1e-12:
         return level, 0.0
     return level, float((rd - mean_r * mean_d) / math.sqrt(var_r * var_d))
@@ -94,7 +98,7 @@ class BlindFlicker:
         self._blocks = 0
 
     def add(self, changes: Sequence[Image]) -> list[float]:
-        """Add the changes (current minus previous, (H, W) grey) of the input and its restorations.
+        """Add the changes (current minus previous, (H, W, 3)) of the input and its restorations.
 
         Returns:
             The flicker of this pair of frames, one value a clip.
@@ -116,10 +120,11 @@ class BlindFlicker:
 
 
 def _block_means(change: Image) -> NDArray[np.float64]:
-    height, width = (max(side // _BLOCK, 1) for side in change.shape)
+    height, width = (max(side // _BLOCK, 1) for side in change.shape[:2])
     part = change[: height * _BLOCK, : width * _BLOCK]
     squares = cv2.multiply(part, part)
-    return cv2.resize(squares, (width, height), interpolation=cv2.INTER_AREA).astype(np.float64)
+    means = cv2.resize(squares, (width, height), interpolation=cv2.INTER_AREA)
+    return means.reshape(height, width, -1).mean(axis=2, dtype=np.float64)
 
 
 class NoReference:
@@ -153,12 +158,11 @@ class NoReference:
         results: list[dict[str, float]] = [{} for _ in after]
         examined = self._count % self._step == min(1, self._step - 1)
         if examined or self._previous is None:
-            grays = [cv2.cvtColor(picture, cv2.COLOR_RGB2GRAY) for picture in pictures]
             for number, figures in enumerate(results):
-                level, structure = self.removed[number].add(grays[0], grays[number + 1])
+                level, structure = self.removed[number].add(before, after[number])
                 figures["removed"], figures["structure"] = level, structure
-                difference = grays[0] - grays[number + 1]
-                self.worst[number].add(self._count, cv2.multiply(difference, difference))
+                gap = cv2.cvtColor(cv2.absdiff(before, after[number]), cv2.COLOR_RGB2GRAY)
+                self.worst[number].add(self._count, cv2.multiply(gap, gap))
         if examined and self._previous is not None:
             self._add_pair(self._previous, pictures, results)
         self._previous = pictures
@@ -170,11 +174,9 @@ class NoReference:
     def _add_pair(
         self, old: Sequence[Image], new: Sequence[Image], results: list[dict[str, float]]
     ) -> None:
-        changes = [
-            cv2.cvtColor(b, cv2.COLOR_RGB2GRAY) - cv2.cvtColor(a, cv2.COLOR_RGB2GRAY)
-            for a, b in zip(old, new, strict=True)
-        ]
-        self.moving.add(self._count, cv2.absdiff(cv2.GaussianBlur(changes[0], (0, 0), 3), 0.0))
+        changes = [b - a for a, b in zip(old, new, strict=True)]
+        smooth = cv2.GaussianBlur(cv2.cvtColor(changes[0], cv2.COLOR_RGB2GRAY), (0, 0), 3)
+        self.moving.add(self._count, cv2.absdiff(smooth, 0.0))
         flicker = self._flicker.add(changes)
         for number, figures in enumerate(results):
             figures["flicker_before"], figures["flicker_after"] = flicker[0], flicker[number + 1]

@@ -80,7 +80,7 @@ class Matcher:
                     f"{reference.path} has {size[0]}x{size[1]}; bring both to one size first"
                 )
         self.notes: list[str] = []
-        images = [reader.path for reader in (reference, *others) if reader.files]
+        images = [reader.path for reader in (reference, *others) if reader.video_index is None]
         self._count = align == "index" or bool(images)
         if images and align == "pts" and len(images) <= len(others):
             self.notes.append(f"{images[0]}: images have no timing; frames are compared by number")

@@ -6,6 +6,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
+from restore.align.flow import MIN_SIDE
 from restore.align.warp import compose
 from restore.metrics.fidelity import Image
 
@@ -52,8 +53,11 @@ def pair_motion(previous: NDArray[np.uint8], current: NDArray[np.uint8]) -> Pair
 
     Args:
         previous: (H, W) uint8, as `gray8` makes it.
-        current: The same, one frame later.
+        current: The same, one frame later. Pictures too small for DIS are taken to be at rest.
     """
+    if min(current.shape) < MIN_SIDE:
+        still, seen = np.zeros((*current.shape, 2), np.float32), np.ones(current.shape, bool)
+        return PairMotion(still, seen, seen)
     estimator = cv2.DISOpticalFlow_create(cv2.DISOPTICAL_FLOW_PRESET_MEDIUM)
     back = estimator.calc(current, previous, None)
     forth = estimator.calc(previous, current, None)

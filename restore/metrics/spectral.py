@@ -112,9 +112,11 @@ class RadialSpectrum:
             return None
         count = np.bincount(self._index, weights=self._weight, minlength=self._bins + 1)[:-1]
         filled = count > 0
-        means = self._sums[:, :-1][:, filled] / (count[filled] * self._pairs)
+        densities = self._sums[:, :-1][:, filled] / (count[filled] * self._pairs)
+        reference, image, difference, shared = densities
         frequency = (np.arange(self._bins) + 0.5) / (2 * self._bins)
-        return Spectra(frequency[filled], *means, count[filled].astype(np.float64))
+        weight = count[filled].astype(np.float64)
+        return Spectra(frequency[filled], reference, image, difference, shared, weight)
 
 
 def _power(x: NDArray[Any]) -> NDArray[np.float32]:

@@ -33,6 +33,7 @@ def write_report(
     reference: str | Path | None = None,
     start: float | None = None,
     duration: float | None = None,
+    lpips: bool | None = None,
     command: str = "",
     overwrite: bool = False,
 ) -> list[Evaluation]:
@@ -45,6 +46,7 @@ def write_report(
         reference: The clean clip, if there is one.
         start: Seconds of the input that the run skipped.
         duration: Seconds of the input that the run took.
+        lpips: Whether to take LPIPS against the reference; None if its network is installed.
         command: The command line, shown in the report.
         overwrite: Whether an existing file may be replaced.
 
@@ -58,7 +60,9 @@ def write_report(
     check_writable(path, overwrite=overwrite)
     groups = [evaluate_blind(before, [after], start=start, duration=duration)]
     if reference is not None:
-        groups.insert(0, evaluate(reference, [before, after], start=start, duration=duration))
+        clips = [before, after]
+        found = evaluate(reference, clips, start=start, duration=duration, lpips=lpips)
+        groups.insert(0, found)
     render_report(path, *groups, command=command, overwrite=overwrite)
     return [evaluation for group in groups for evaluation in group]
 

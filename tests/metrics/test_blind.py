@@ -8,10 +8,6 @@ from moving_scene import as_float, scene
 from restore.metrics.blind import BlindFlicker, NoReference, Removed
 
 
-def gray(image):
-    return cv2.cvtColor(image, cv2.COLOR_RGB2GRAY)
-
-
 @pytest.fixture(scope="module")
 def clips():
     clean = as_float(scene())
@@ -23,9 +19,9 @@ def clips():
 
 def test_removed_noise_has_its_level_and_nothing_of_the_picture():
     rng = np.random.default_rng(1)
-    clean = gray(as_float(scene(1))[0])
+    clean = as_float(scene(1))[0]
     noise = rng.normal(0, 8 / 255, clean.shape).astype(np.float32)
-    removed = Removed(*clean.shape)
+    removed = Removed(*clean.shape[:2])
     level, structure = removed.add(clean + noise, clean)
     assert level == removed.level == pytest.approx(8, rel=0.02)
     assert structure == removed.structure == pytest.approx(0, abs=0.02)
@@ -33,10 +29,10 @@ def test_removed_noise_has_its_level_and_nothing_of_the_picture():
 
 
 def test_blur_removes_structure_and_sharpening_adds_it():
-    clean = gray(as_float(scene(1))[0])
+    clean = as_float(scene(1))[0]
     blurred = cv2.GaussianBlur(clean, (0, 0), 1.2)
     for after, low, high in ((blurred, 0.2, 1.0), (clean + 2 * (clean - blurred), -1.0, -0.2)):
-        removed = Removed(*clean.shape)
+        removed = Removed(*clean.shape[:2])
         removed.add(clean, after)
         assert low < removed.structure < high
     assert removed.whiteness < 0.8
@@ -45,7 +41,7 @@ def test_blur_removes_structure_and_sharpening_adds_it():
 def test_flicker_of_independent_noise():
     rng = np.random.default_rng(2)
     flicker = BlindFlicker(2)
-    before = rng.normal(0, 10 / 255, (9, 160, 160)).astype(np.float32)
+    before = rng.normal(0, 10 / 255, (9, 160, 160, 3)).astype(np.float32)
     after = before / 4
     for i in range(1, 9):
         flicker.add([before[i] - before[i - 1], after[i] - after[i - 1]])

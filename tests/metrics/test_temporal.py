@@ -1,4 +1,5 @@
 import math
+from itertools import pairwise
 
 import cv2
 import numpy as np
@@ -17,7 +18,7 @@ def gray(image):
 @pytest.fixture(scope="module")
 def motions():
     grays = [gray8(frame) for frame in as_float(scene())]
-    return [pair_motion(a, b) for a, b in zip(grays, grays[1:], strict=False)]
+    return [pair_motion(a, b) for a, b in pairwise(grays)]
 
 
 def test_warping_error_of_a_known_shift_is_that_of_the_noise():

@@ -88,12 +88,14 @@ class Browser:
     def log(self, kind: str) -> list[dict[str, Any]]:
         return self._call("POST", "/se/log", {"type": kind})
 
-    def requests(self) -> list[str]:
+    def requests(self, page: str) -> list[str]:
+        """Return the addresses that the page asked for, its own among them."""
         messages = [json.loads(entry["message"])["message"] for entry in self.log("performance")]
         return [
             message["params"]["request"]["url"]
             for message in messages
             if message["method"] == "Network.requestWillBeSent"
+            and message["params"]["documentURL"] == page
         ]
 
     def screenshot(self, path: Path) -> None:
