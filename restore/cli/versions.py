@@ -1,0 +1,40 @@
+"""What `--version` and `--list-models` print."""
+
+from __future__ import annotations
+
+import platform
+from importlib.metadata import PackageNotFoundError, version
+
+from restore import __version__
+
+# Asked from the installation records, so that no heavy package is imported.
+_PACKAGES = ("torch", "torchvision", "opencv-python", "onnxruntime", "openvino", "av")
+
+
+def version_lines() -> list[str]:
+    """Return a line for each of restore, Python, the packages installed and FFmpeg's libraries."""
+    from restore.io.libraries import ffmpeg_libraries
+
+    lines = [f"restore {__version__}", f"python {platform.python_version()} ({platform.platform()})"]
+    for name in _PACKAGES:
+        try:
+            lines.append(f"{name} {version(name)}")
+        except PackageNotFoundError:
+            continue
+    lines.append("FFmpeg " + ", ".join(f"{n} {v}" for n, v in ffmpeg_libraries().items()))
+    return lines
+
+
+def model_lines() -> list[str]:
+    """Return a line for each of the known weights: name, network, kinds of file, scores."""
+    from restore.weights import entries
+
+    known = entries()
+    width = max((len(entry.name) for entry in known), default=0)
+    lines = []
+    for entry in known:
+        kinds = "+".join(sorted(name.rpartition(".")[2] for name in entry.files))
+        scores = entry.origin.get("scores", {})
+        told = ", ".join(f"{key} {value}" for key, value in scores.items())
+        lines.append(f"{entry.name:{width}}  {entry.model}  {kinds}  {told}".rstrip())
+    return lines or ["no weights are installed"]
