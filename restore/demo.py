@@ -21,7 +21,7 @@ Progress = Callable[[int, "int | None"], None]
 
 WIDTH, HEIGHT, FRAMES = 480, 320, 24
 SLOPE = np.array([0.010, 0.008, 0.014], np.float32)
-"""Photon noise of R, G, B: variance per unit of brightness; blue is the noisiest, as in a camera."""
+"""Photon noise of R, G, B: variance per unit of brightness; blue is the noisiest."""
 READ_NOISE = 0.0008
 """Variance in the dark, (7.2/255)²."""
 
@@ -71,8 +71,8 @@ def run_demo(
     except OSError as error:
         raise OutputError(f"{place}: {error.strerror}. Choose another folder.") from error
     clean, noisy, restored = (place / f"{name}.mkv" for name in ("clean", "noisy", "restored"))
-    _write(sample(), clean)
-    _write(add_noise(sample()), noisy)
+    write_clip(sample(), clean)
+    write_clip(add_noise(sample()), noisy)
     restore_video(
         noisy, restored, preset=preset, model=model, sigma=sigma, overwrite=True, progress=progress
     )
@@ -89,7 +89,7 @@ def sample() -> Iterator[Image]:
     from skimage import data
 
     background = data.astronaut().astype(np.float32) / 255
-    cat = data.chelsea().astype(np.float32)[30:250, 100:340] / 255
+    cat = data.chelsea().astype(np.float32)[30:270, 110:400] / 255
     height, width = cat.shape[:2]
     oval = np.zeros((height, width), np.float32)
     axes = (width // 2 - 12, height // 2 - 12)
@@ -101,7 +101,7 @@ def sample() -> Iterator[Image]:
         zoom = 1 + 0.06 * number / FRAMES
         camera = np.array([[zoom, 0, -16 - number * 0.6], [0, zoom, -20 - number * 3.5]])
         picture = cv2.warpAffine(background, camera, size, flags=cv2.INTER_CUBIC)
-        turn = cv2.getRotationMatrix2D((width / 2, height / 2), 12 - number, 0.55)
+        turn = cv2.getRotationMatrix2D((width / 2, height / 2), 12 - number, 0.5)
         turn[:, 2] += (-120 + number * 15.5, 90)
         object_ = cv2.warpAffine(cat, turn, size, flags=cv2.INTER_AREA)
         cover = cv2.warpAffine(oval, turn, size)[..., None]
@@ -118,7 +118,7 @@ def add_noise(frames: Iterator[Image], seed: int = 0) -> Iterator[Image]:
         yield np.clip(frame + sigma * noise, 0, 1)
 
 
-def _write(frames: Iterator[Image], path: Path) -> None:
+def write_clip(frames: Iterator[Image], path: Path) -> None:
     """Write a lossless 8-bit 4:2:0 video, 25 frames a second."""
     from restore.io import VideoReader, VideoWriter
 
@@ -172,7 +172,8 @@ def _compare(clean: Path, noisy: Path, restored: Path, picture: Path) -> DemoRes
 def _labelled(text: str, image: Image) -> Image:
     import cv2
 
-    canvas = cv2.copyMakeBorder(image, 24, 0, 0, 0, cv2.BORDER_CONSTANT)
-    white = (1.0, 1.0, 1.0)
-    font = cv2.FONT_HERSHEY_SIMPLEX
-    return cv2.putText(canvas, text, (6, 17), font, 0.5, white, 1, cv2.LINE_AA)
+    levels = np.rint(image * 255).astype(np.uint8)  # putText wants 8 bits
+    canvas = cv2.copyMakeBorder(levels, 24, 0, 0, 0, cv2.BORDER_CONSTANT)
+    white = (255, 255, 255)
+    cv2.putText(canvas, text, (6, 17), cv2.FONT_HERSHEY_SIMPLEX, 0.5, white, 1, cv2.LINE_AA)
+    return canvas.astype(np.float32) / 255

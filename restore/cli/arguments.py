@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import re
 from fractions import Fraction
-from typing import Any, NoReturn
+from typing import NoReturn
 
 PRESETS = ("fast", "balanced", "best")
 RUNTIMES = ("auto", "onnx", "openvino", "torch")
@@ -26,7 +26,9 @@ def clock(text: str) -> Fraction:
     """Read a time as 80, 80.5, 1:20 or 0:01:20.5; exact seconds."""
     match = _CLOCK.fullmatch(text)
     if match is None:
-        raise argparse.ArgumentTypeError(f"cannot read the time '{text}': give 80, 1:20 or 0:01:20.5")
+        raise argparse.ArgumentTypeError(
+            f"cannot read the time '{text}': give 80, 1:20 or 0:01:20.5"
+        )
     hours, minutes, seconds = match.groups()
     return int(hours or 0) * 3600 + int(minutes or 0) * 60 + Fraction(seconds)
 
@@ -83,31 +85,6 @@ def _number(text: str, low: float, high: float, what: str) -> float:
     return number
 
 
-class Versions(argparse.Action):
-    """Print the versions of everything that matters, and leave."""
-
-    def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
-        """Print; imports the codecs only now."""
-        from restore.cli.versions import version_lines
-
-        parser.exit(0, "\n".join(version_lines()) + "\n")
-
-
-class ModelList(argparse.Action):
-    """Print the known weights, and leave."""
-
-    def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
-        """Print one line each; an error is printed as the commands do."""
-        from restore.cli.versions import model_lines
-        from restore.errors import RestoreError
-
-        try:
-            lines = model_lines()
-        except RestoreError as error:
-            parser.exit(error.exit_code, f"{parser.prog}: {error}\n")
-        parser.exit(0, "".join(line + "\n" for line in lines))
-
-
 def add_restoring(parser: argparse.ArgumentParser) -> None:
     """Add the options about what is done to the picture."""
     group = parser.add_argument_group("restoring")
@@ -142,7 +119,9 @@ def add_restoring(parser: argparse.ArgumentParser) -> None:
 def add_selecting(parser: argparse.ArgumentParser) -> None:
     """Add the options about which part is restored and how it is shown."""
     group = parser.add_argument_group("part and preview")
-    group.add_argument("--start", type=clock, metavar="TIME", help="begin there: 80, 1:20, 0:01:20.5")
+    group.add_argument(
+        "--start", type=clock, metavar="TIME", help="begin there: 80, 1:20, 0:01:20.5"
+    )
     group.add_argument("--duration", type=length, metavar="TIME", help="length of the part")
     group.add_argument(
         "--compare", action="store_true", help="before and after side by side, to look at"
@@ -179,6 +158,6 @@ def add_running(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument("--json", action="store_true", help="print the summary as JSON")
     group.add_argument("--quiet", action="store_true", help="print errors only")
-    group.add_argument("--list-models", action=ModelList, nargs=0, help="list the weights and exit")
-    group.add_argument("--version", action=Versions, nargs=0, help="print the versions and exit")
+    group.add_argument("--list-models", action="store_true", help="list the weights and exit")
+    group.add_argument("--version", action="store_true", help="print the versions and exit")
     group.add_argument("--traceback", action="store_true", help=argparse.SUPPRESS)

@@ -10,6 +10,7 @@ import sys
 from restore.cli.arguments import Parser, add_encoding, add_restoring, add_running, add_selecting
 from restore.cli.guard import guarded
 from restore.cli.progress import ProgressDisplay, as_clock
+from restore.cli.versions import told_instead
 
 PROG = "restore-denoise"
 
@@ -48,6 +49,9 @@ def main(argv: list[str] | None = None) -> int:
     """
     parser = make_parser()
     args = parser.parse_args(argv)
+    told = told_instead(args)
+    if told is not None:
+        return guarded(PROG, told, traceback=args.traceback)
     if args.demo is not None:
         if args.source is not None:
             parser.error("--demo brings its own sample: give no files")

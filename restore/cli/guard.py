@@ -14,7 +14,7 @@ BROKEN_PIPE = 141
 
 
 def guarded(prog: str, command: Callable[[], int], *, traceback: bool = False) -> int:
-    """Run a command; print what goes wrong as `prog: what. What to do.`
+    """Run a command; print what goes wrong in one line, after the name of the command.
 
     Args:
         prog: Name of the command.

@@ -2,20 +2,33 @@
 
 from __future__ import annotations
 
+import argparse
 import platform
+from collections.abc import Callable
 from importlib.metadata import PackageNotFoundError, version
 
 from restore import __version__
 
 # Asked from the installation records, so that no heavy package is imported.
-_PACKAGES = ("torch", "torchvision", "opencv-python", "onnxruntime", "openvino", "av")
+_PACKAGES = (
+    "torch",
+    "torchvision",
+    "opencv-python",
+    "opencv-python-headless",
+    "onnxruntime",
+    "openvino",
+    "av",
+)
 
 
 def version_lines() -> list[str]:
     """Return a line for each of restore, Python, the packages installed and FFmpeg's libraries."""
     from restore.io.libraries import ffmpeg_libraries
 
-    lines = [f"restore {__version__}", f"python {platform.python_version()} ({platform.platform()})"]
+    lines = [
+        f"restore {__version__}",
+        f"python {platform.python_version()} ({platform.platform()})",
+    ]
     for name in _PACKAGES:
         try:
             lines.append(f"{name} {version(name)}")
@@ -38,3 +51,16 @@ def model_lines() -> list[str]:
         told = ", ".join(f"{key} {value}" for key, value in scores.items())
         lines.append(f"{entry.name:{width}}  {entry.model}  {kinds}  {told}".rstrip())
     return lines or ["no weights are installed"]
+
+
+def told_instead(args: argparse.Namespace) -> Callable[[], int] | None:
+    """Return what prints the answer to `--version` or `--list-models`; None without them."""
+    lines = version_lines if args.version else model_lines if args.list_models else None
+    if lines is None:
+        return None
+
+    def tell() -> int:
+        print("\n".join(lines()))
+        return 0
+
+    return tell
