@@ -29,14 +29,16 @@ def missing_library_hint(error: str) -> str:
             "libGL.so.1: cannot open shared object file: No such file or directory".
 
     Returns:
-        One line; without a known library in it, the error's own text.
+        One line; where no library is named, the error's own text.
     """
     library = re.search(r"(lib[\w+.-]+?\.so)[\w.]*", error)
     if library is None:
-        return f"OpenCV cannot be loaded: {error}"
+        return f"{error}. Install restore again."
     package = PACKAGES.get(library[1])
     if package is None:
-        return f"OpenCV needs {library[0]}, which this system lacks. Install the package with it."
+        return (
+            f"OpenCV needs {library[0]}, which this system lacks. Install the package that has it."
+        )
     return (
         f"OpenCV needs {library[0]}, which this system lacks. Debian, Ubuntu: apt install {package}"
     )
