@@ -56,7 +56,7 @@ def build_parser() -> argparse.ArgumentParser:
         "--every",
         type=int,
         metavar="N",
-        help="examine motion and spectrum every N frames (default: about 50 times a clip)",
+        help="examine motion and spectrum every N frames (default: about 40 times a clip)",
     )
     parser.add_argument(
         "--lpips",

@@ -17,7 +17,7 @@ from restore.metrics.perceptual import backbone_at_hand, load_lpips
 from restore.metrics.regions import Region
 from restore.metrics.spectral import Spectra
 
-_MANY_FRAMES = 50
+_MANY_FRAMES = 40
 _LPIPS_FRAMES = 12
 
 Progress = Callable[[int, int | None], None]
@@ -56,7 +56,7 @@ def picture(frame: Frame) -> Image:
 def sampling_for(frames: int | None, *, lpips: bool, every: int | None = None) -> Sampling:
     """Choose how often costly figures are taken in a clip of about `frames` frames.
 
-    Up to 50 frames every pair of frames is examined, in longer clips about 50 pairs; LPIPS is
+    Up to 40 frames every pair of frames is examined, in longer clips about 40 pairs; LPIPS is
     taken about 12 times. `every` overrides the pairs' step.
     """
     known = frames or _MANY_FRAMES
