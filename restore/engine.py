@@ -11,8 +11,8 @@ import numpy as np
 
 from restore.errors import RestoreError, UsageError, WeightsError
 from restore.tiling import run_tiled
-from restore.weights import find, is_path, load_model
-from restore.weights.manifest import Manifest
+from restore.weights import find, load_model
+from restore.weights.manifest import Manifest, is_path
 
 Array = np.ndarray
 Run = Callable[[Array], Array]

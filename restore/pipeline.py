@@ -7,23 +7,19 @@ size of a frame, never on the length of the file.
 from __future__ import annotations
 
 import time
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from itertools import groupby, islice, repeat, tee
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from restore.align import Aligner, DISFlow
-from restore.analyse import NoiseCurve, estimate_noise, find_cuts
 from restore.conveyor import Conveyor, prefetch
 from restore.engine import Engine, load_engine
 from restore.errors import InputError, OutputError, UsageError
 from restore.io import Frame, VideoReader, VideoWriter, add_residual, to_rgb
-from restore.sequence import restore_shot, restore_twice
+from restore.sequence import PRESETS, Preset, restore_shots
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -32,31 +28,6 @@ Array = np.ndarray
 Item = TypeVar("Item")
 Progress = Callable[[int, int | None], None]
 """Called with the frames done and the frames expected, or None where that is not known."""
-
-
-@dataclass(frozen=True)
-class Preset:
-    """How much is spent on a frame."""
-
-    model: str
-    slots: int
-    passes: int = 1
-    finest_scale: int = 1
-
-
-PRESETS = {
-    "fast": Preset("denoise", slots=3),
-    "balanced": Preset("denoise", slots=5),
-    "best": Preset("denoise", slots=7, passes=2, finest_scale=0),
-}
-"""Presets by name."""
-
-MEASURED = 5
-"""Frames from which the noise of a shot is measured."""
-REFRESH = 48
-"""Frames after which it is measured again; lamps and gains change within a shot."""
-SMOOTHING = 0.3
-"""Weight of the newer measurement."""
 
 
 @dataclass
@@ -200,7 +171,7 @@ def restored_frames(
             yield frame, None
         return
     decoded = prefetch((frame, to_rgb(frame)) for frame in frames)
-    restored = _restored(decoded, lambda item: item[1], engine, preset, sigma, levels)
+    restored = restore_shots(decoded, lambda item: item[1], engine, preset, sigma, levels)
     for (frame, image), clean in restored:
         yield frame, clean - image
 
@@ -237,7 +208,7 @@ def restore_frames(
     chosen = PRESETS[preset]
     engine = load_engine(model or chosen.model, runtime=runtime, device=device, tile=tile)
     pictures = (_picture(frame) for frame in frames)
-    for _, clean in _restored(pictures, _itself, engine, chosen, sigma, []):
+    for _, clean in restore_shots(pictures, _itself, engine, chosen, sigma, []):
         yield np.clip(clean, 0, 1)
 
 
@@ -285,63 +256,6 @@ def beside(original: Frame, restored: Frame, width: int) -> Frame:
     planes = tuple(map(join, original.planes, restored.planes))
     alpha = None if original.alpha is None else join(original.alpha, original.alpha)
     return replace(original, planes=planes, alpha=alpha)
-
-
-def _restored(
-    items: Iterable[Item],
-    picture: Callable[[Item], Array],
-    engine: Engine,
-    preset: Preset,
-    sigma: float | None,
-    levels: list[float],
-) -> Iterator[tuple[Item, Array]]:
-    """Yield every item with its picture restored; nothing crosses a cut."""
-    aligner = Aligner(DISFlow(preset.finest_scale))
-    run = restore_shot if preset.passes == 1 else restore_twice
-    marked = find_cuts(items, picture=picture)
-    for _, shot in groupby(marked, key=_ShotNumber()):
-        kept, shown, measured = tee((item for item, _ in shot), 3)
-        curves = noise_of(map(picture, measured), sigma, levels)
-        clean = run(map(picture, shown), engine, curves, slots=preset.slots, aligner=aligner)
-        yield from zip(kept, clean, strict=True)
-
-
-class _ShotNumber:
-    """Number the shot of each (item, starts a new shot) that comes by."""
-
-    def __init__(self) -> None:
-        self._number = 0
-
-    def __call__(self, marked: tuple[Any, bool]) -> int:
-        self._number += marked[1]
-        return self._number
-
-
-def noise_of(
-    images: Iterable[Array], sigma: float | None, levels: list[float]
-) -> Iterator[NoiseCurve]:
-    """Yield the noise curve of every frame of a shot.
-
-    It is measured on the first frames, again now and then, and moves slowly.
-
-    Args:
-        images: Frames of one shot, shape (H, W, 3).
-        sigma: Noise level in [0, 1] that is given; None measures it.
-        levels: Takes the mean σ of the shot, measured first.
-    """
-    if sigma is not None:
-        levels.append(sigma)
-        yield from repeat(NoiseCurve.white(sigma))
-    source = iter(images)
-    recent = deque(islice(source, MEASURED), MEASURED)
-    curve = estimate_noise(recent)
-    levels.append(curve.mean_sigma)
-    yield from [curve] * len(recent)
-    for number, image in enumerate(source, 1):
-        recent.append(image)
-        if number % REFRESH == 0:
-            curve = curve.blend(estimate_noise(recent), SMOOTHING)
-        yield curve
 
 
 def _check(preset: str, sigma: float | None, *factors: float) -> None:
