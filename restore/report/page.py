@@ -116,10 +116,10 @@ def build_page(groups: Sequence[Sequence[Evaluation]], gallery: Gallery, command
         f"{e.output.name}: {text}" for group in groups for e in group for text in verdicts(e.mean)
     ]
     notes = dict.fromkeys(note for group in groups for e in group for note in e.notes)
+    shown, source = ", ".join(names), first.reference.name
+    title = f"{source}, restored: {shown}" if blind else f"{shown} against {source}"
     fields = {
-        "title": html.escape(
-            f"{', '.join(names)} {'after' if blind else 'against'} {first.reference.name}"
-        ),
+        "title": html.escape(title),
         "subtitle": _subtitle(first),
         "verdicts": _items(warnings, "verdicts"),
         "table": "".join(_table(group) for group in groups),
