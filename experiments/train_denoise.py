@@ -66,7 +66,9 @@ def build(config: TrainConfig) -> torch.nn.Module:
 def parse(argv: list[str] | None) -> tuple[argparse.Namespace, TrainConfig]:
     """Return the command line and the configuration it describes."""
     parser = argparse.ArgumentParser(
-        allow_abbrev=False, description="Train a denoiser.", epilog="Any field of TrainConfig can be set: --batch 8"
+        allow_abbrev=False,
+        description="Train a denoiser.",
+        epilog="Any field of TrainConfig can be set: --batch 8",
     )
     parser.add_argument("--config", help="TOML file with fields of TrainConfig")
     parser.add_argument("--data", nargs="+", default=[], help="folders of clips, frames, pictures")

@@ -147,7 +147,7 @@ def global_shift(reference: Array, neighbour: Array, noise: float) -> tuple[floa
     (x, y), response = cv2.phaseCorrelate(*small, _window(*small[0].shape))
     if response < 0.3 or max(abs(x), abs(y)) > min(small[0].shape) / 4:
         return None
-    shift = np.float32([[1, 0, 2 * x], [0, 1, 2 * y]])
+    shift = np.array([[1, 0, 2 * x], [0, 1, 2 * y]], np.float32)
     size = reference.shape[::-1]
     mode = cv2.INTER_LINEAR | cv2.WARP_INVERSE_MAP
     moved = cv2.warpAffine(neighbour, shift, size, flags=mode, borderMode=cv2.BORDER_REPLICATE)

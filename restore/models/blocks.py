@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
@@ -47,7 +49,7 @@ class Trunk(nn.Module):
         super().__init__()
         if len(channels) != len(blocks):
             raise ValueError(f"{len(channels)} widths but {len(blocks)} block counts")
-        pairs = list(zip(channels, channels[1:], strict=False))
+        pairs = list(pairwise(channels))
         self.down = nn.ModuleList(stage(c, n) for c, n in zip(channels, blocks, strict=True))
         self.up = nn.ModuleList(stage(c, n) for c, n in zip(channels[:-1], blocks, strict=False))
         self.shrink = nn.ModuleList(nn.Conv2d(a, b, 2, stride=2) for a, b in pairs)
@@ -79,7 +81,8 @@ def pad_to_multiple(x: Tensor, multiple: int) -> Tensor:
     Repeating works for pictures smaller than the padding, where reflecting does not.
     """
     height, width = x.shape[-2:]
-    return functional.pad(x, (0, -width % multiple, 0, -height % multiple), mode="replicate")
+    below, right = (-(-side // multiple) * multiple - side for side in (height, width))
+    return functional.pad(x, (0, right, 0, below), mode="replicate")
 
 
 def crop(x: Tensor, height: int, width: int) -> Tensor:

@@ -68,15 +68,18 @@ class Denoiser(nn.Module):
             raise ValueError(f"a hyperframe is (B, T*{SLOT}, H, W), got {tuple(hyperframe.shape)}")
         height, width = hyperframe.shape[-2:]
         x = pad_to_multiple(hyperframe, self.multiple)
-        slots = x.unflatten(1, (-1, SLOT))  # (B, T, 8, H, W)
+        slots = x.reshape(len(x), -1, SLOT, *x.shape[-2:])  # (B, T, 8, H, W)
         count = slots.shape[:2]
         image = slots[:, :, :3]
         # Time, confidence and σ vary slowly: every second pixel is enough for the fusion.
-        time, trust, sigma = slots[:, :, 3:, ::2, ::2].split((1, 1, 3), dim=2)
-        is_reference = (time[..., :1, :1].abs() < 0.5 / TIME_UNIT).to(x.dtype)
+        # (Spelt as a reshape: an exporter cannot prove that H/2 of `::2` and of the stem agree.)
+        pairs = slots[:, :, 3:].unflatten(-1, (-1, 2))[..., 0].unflatten(-2, (-1, 2))[..., 0, :]
+        time, trust, sigma = pairs.split((1, 1, 3), dim=2)
+        is_reference = (time[..., 0, 0, None, None].abs() < 0.5 / TIME_UNIT).to(x.dtype)
         variance = (sigma * sigma).mean(2, keepdim=True) + VARIANCE_FLOOR  # (B, T, 1, h, w)
 
-        features = torch.relu(self.look(slots.flatten(0, 1))).unflatten(0, count)
+        features = torch.relu(self.look(slots.flatten(0, 1)))
+        features = features.reshape(*count, *features.shape[1:])
         features = torch.relu(self.compare(features.transpose(1, 2)))  # (B, C, T, h, w)
         votes = self.vote(features).transpose(1, 2)
         weights = torch.softmax(torch.log(trust.clamp_min(1e-4) / variance) + votes, dim=1)

@@ -58,7 +58,9 @@ def load_checkpoint(path: Path, trainer: Trainer) -> None:
         for key in ours
         if key not in FREE and _plain(ours[key]) != _plain(theirs.get(key, ours[key]))
     ]
-    if state["format"] != FORMAT or differ:
+    if state.get("format") != FORMAT:
+        raise RestoreError(f"{path}: written by another version; remove it to start over")
+    if differ:
         raise UsageError(
             f"{path}: this run was started with other settings ({', '.join(differ)}); "
             "use them again or another --out folder"

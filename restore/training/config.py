@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import json
+import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -101,7 +103,7 @@ class TrainConfig:
     checkpoint_minutes: float = 5.0
     """Minutes between checkpoints."""
     bad_steps: int = 20
-    """Non-finite steps that are skipped before the run stops."""
+    """Non-finite steps in a row that are skipped before the run stops."""
 
     def __post_init__(self) -> None:
         """Reject what cannot work, naming the field."""
@@ -140,6 +142,8 @@ class TrainConfig:
             at = values
             for table in tables:
                 at = at.setdefault(table, {})
+                if not isinstance(at, dict):
+                    raise UsageError(f'{key}: "{table}" is not a table')
             at[last] = _value(text)
         return cls.from_dict(values)
 
@@ -156,15 +160,7 @@ class TrainConfig:
         for key, value in values.items():
             if key not in known:
                 raise UsageError(f'unknown training option "{key}"; known: {", ".join(known)}')
-            wanted = type(getattr(defaults, key))
-            if wanted is tuple and isinstance(value, str | int | float):
-                value = (value,)
-            try:
-                if wanted is bool and not isinstance(value, bool):
-                    raise TypeError
-                checked[key] = wanted(value)
-            except (TypeError, ValueError):
-                raise UsageError(f"{key} must be of type {wanted.__name__}: {value!r}") from None
+            checked[key] = _checked(key, value, getattr(defaults, key))
         return cls(**checked)
 
     def to_toml(self) -> str:
@@ -172,11 +168,26 @@ class TrainConfig:
         lines, tables = [], []
         for key, value in dataclasses.asdict(self).items():
             if isinstance(value, dict):
-                rows = "".join(f"{k} = {_toml(v)}\n" for k, v in value.items())
+                rows = "".join(f"{_key(k)} = {_toml(v)}\n" for k, v in value.items())
                 tables.append(f"[{key}]\n{rows}" if rows else "")
             else:
                 lines.append(f"{key} = {_toml(value)}")
         return "\n".join([*lines, *filter(None, tables)])
+
+
+def _checked(key: str, value: Any, default: Any) -> Any:
+    """Return the value in the type of the field's default; a whole number may stand for a float."""
+    if isinstance(default, tuple):
+        items = tuple(value) if isinstance(value, list | tuple) else (value,)
+        like = default[0] if default else ""
+        return tuple(_checked(key, item, like) for item in items)
+    if isinstance(default, float) and isinstance(value, int) and not isinstance(value, bool):
+        return float(value)
+    if isinstance(default, dict) and isinstance(value, Mapping):
+        return dict(value)
+    if type(value) is not type(default):
+        raise UsageError(f"{key} must be of type {type(default).__name__}, got {value!r}")
+    return value
 
 
 def _value(text: str) -> Any:
@@ -190,7 +201,14 @@ def _toml(value: Any) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, str):
-        return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
+        # A JSON string is a TOML string, but for this one character.
+        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
     if isinstance(value, tuple | list):
         return "[" + ", ".join(_toml(v) for v in value) + "]"
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{_key(k)} = {_toml(v)}" for k, v in value.items()) + "}"
     return repr(value)
+
+
+def _key(name: str) -> str:
+    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else _toml(name)

@@ -12,9 +12,15 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.distributed import destroy_process_group, init_process_group, is_initialized
+from torch.distributed import (
+    all_reduce,
+    broadcast,
+    destroy_process_group,
+    init_process_group,
+    is_initialized,
+)
 from torch.nn.parallel import DistributedDataParallel
-from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
+from torch.optim.swa_utils import AveragedModel
 from torch.utils.checkpoint import checkpoint
 from torch.utils.data import DataLoader
 
@@ -59,10 +65,8 @@ class Trainer:
         self.model = model.to(self.device).train()
         for module in self.model.modules():
             if isinstance(module, nn.Conv2d):
-                module.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
-        self.averaged = AveragedModel(
-            self.model, multi_avg_fn=get_ema_multi_avg_fn(config.ema), use_buffers=False
-        )
+                module.to(memory_format=torch.channels_last)
+        self.averaged = AveragedModel(self.model, multi_avg_fn=self._average, use_buffers=False)
         self.optimizer = torch.optim.AdamW(
             self.model.parameters(), lr=config.learning_rate, weight_decay=config.weight_decay
         )
@@ -71,6 +75,7 @@ class Trainer:
         self.objective = Objective(config, self.device)
         self.step = 0
         self.skipped = 0
+        self._in_a_row = 0
         self.waited = self.worked = 0.0
         self.parallel = DistributedDataParallel(self.model) if self.world > 1 else self.model
 
@@ -87,6 +92,11 @@ class Trainer:
         progress = (step - config.warmup) / max(config.steps - config.warmup, 1)
         cosine = 0.5 * (1 + math.cos(math.pi * min(progress, 1.0)))
         return scale * (config.final_rate + (1 - config.final_rate) * cosine)
+
+    def _average(self, averaged: Any, current: Any, count: Tensor | int) -> None:
+        """Move the averaged weights; early on quicker, so that they forget the first ones."""
+        decay = min(self.config.ema, (1 + int(count)) / (10 + int(count)))
+        torch._foreach_lerp_(averaged, current, 1 - decay)
 
     def resume(self) -> bool:
         """Continue from the folder's checkpoint; False if there is none.
@@ -111,28 +121,28 @@ class Trainer:
 
         Args:
             report: Called after every step with its number and its figures.
-            validate: Called with the averaged model every `validate_every` steps and at the end;
-                its figures go to `report`.
+            validate: Called with the averaged model every `validate_every` steps and when the run
+                stops; its figures go to `report`.
             max_minutes: Stop cleanly after this time, resumable.
 
         Returns:
             True if the last step was reached.
 
         Raises:
-            RestoreError: After `bad_steps` non-finite steps.
+            RestoreError: After `bad_steps` non-finite steps in a row.
         """
         began = saved = time.monotonic()
         batches = self.batches()
         while self.step < self.config.steps:
             figures = self.train_step(batches)
             last = self.step == self.config.steps
-            due = self.step % self.config.validate_every == 0 or last
+            now = time.monotonic()
+            over = self._agree(now - began > 60 * max_minutes)
+            due = self.step % self.config.validate_every == 0 or last or over
             if validate is not None and due and self.rank == 0:
                 figures |= validate(self.averaged.module)
             if report is not None and self.rank == 0:
                 report(self.step, figures)
-            now = time.monotonic()
-            over = now - began > 60 * max_minutes
             if now - saved > 60 * self.config.checkpoint_minutes or last or over:
                 saved = now
                 if self.rank == 0:
@@ -150,7 +160,7 @@ class Trainer:
             dataset,  # type: ignore[arg-type]
             batch_size=None,
             num_workers=self.config.workers,
-            # A forked process inherits locks of OpenCV's and PyTorch's thread pools and hangs on them.
+            # A forked process inherits locks of OpenCV's and PyTorch's threads and hangs on them.
             multiprocessing_context="spawn" if self.config.workers else None,
             collate_fn=_as_it_is,
             prefetch_factor=4 if self.config.workers else None,
@@ -170,16 +180,18 @@ class Trainer:
             self._accumulate(windows, totals, part == self.config.accumulate - 1)
         self.scaler.unscale_(self.optimizer)
         norm = nn.utils.clip_grad_norm_(self.model.parameters(), self.config.clip)
-        figures = {key: float(value) for key, value in totals.items()}
-        figures |= {"gradient": float(norm), "rate": self.scheduler.get_last_lr()[0]}
+        figures = self._means(totals)
+        figures |= {"gradient": float(norm), "rate": float(self.scheduler.get_last_lr()[0])}
         if math.isfinite(figures["loss"]) and math.isfinite(figures["gradient"]):
             self.scaler.step(self.optimizer)
             self.averaged.update_parameters(self.model)
+            self._in_a_row = 0
         else:
             self.skipped += 1
-            if self.skipped >= self.config.bad_steps:
+            self._in_a_row += 1
+            if self._in_a_row >= self.config.bad_steps:
                 raise RestoreError(
-                    f"{self.config.name}: {self.skipped} steps were not finite, the last of them "
+                    f"{self.config.name}: the last {self._in_a_row} steps were not finite, up to "
                     f"step {self.step}; lower learning_rate or look at the data"
                 )
         self.scaler.update()
@@ -188,7 +200,7 @@ class Trainer:
         self.step += 1
         self.waited += waited
         self.worked += time.monotonic() - began
-        figures["waiting"] = self.waited / self.worked
+        figures |= {"waiting": self.waited / self.worked, "skipped": float(self.skipped)}
         return figures
 
     def _accumulate(self, windows: list[Window], totals: dict[str, Tensor], last: bool) -> None:
@@ -203,16 +215,36 @@ class Trainer:
             clean = torch.from_numpy(window.clean).to(self.device)
             final = last and index == len(windows) - 1
             quiet = self.world > 1 and not final
-            with self.parallel.no_sync() if quiet else contextlib.nullcontext():  # type: ignore[operator, union-attr]
+            with self._quiet() if quiet else contextlib.nullcontext():
                 output = self._forward(hyperframe)
                 terms = self.objective(output, clean, hyperframe, window, before, self.step)
-                self.scaler.scale(terms["loss"] * share).backward()
+                torch.autograd.backward(self.scaler.scale(terms["loss"] * share))
             before = output.detach(), clean
             with torch.no_grad():
                 terms["psnr"] = _psnr(output, clean)
                 terms["psnr_noisy"] = _psnr(_reference(hyperframe), clean)
                 for key, value in terms.items():
                     totals[key] = totals.get(key, torch.zeros(())) + value.detach().cpu() * share
+
+    def _quiet(self) -> contextlib.AbstractContextManager[None]:
+        """Keep gradients to this process until the last backward pass of the step."""
+        assert isinstance(self.parallel, DistributedDataParallel)
+        return self.parallel.no_sync()
+
+    def _means(self, totals: dict[str, Tensor]) -> dict[str, float]:
+        """Return the figures of a step as means over all processes: all take the same decisions."""
+        values = torch.stack([totals[key] for key in sorted(totals)]).to(self.device)
+        if self.world > 1:
+            all_reduce(values)
+        return dict(zip(sorted(totals), (values / self.world).tolist(), strict=True))
+
+    def _agree(self, wish: bool) -> bool:
+        """Return what the first process wishes: clocks differ, and none may wait for the others."""
+        if self.world == 1:
+            return wish
+        said = torch.tensor([wish], dtype=torch.uint8, device=self.device)
+        broadcast(said, 0)
+        return bool(said)
 
     def _forward(self, hyperframe: Tensor) -> Tensor:
         kind = {"off": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
@@ -228,7 +260,7 @@ class Trainer:
 
 
 def _reference(hyperframe: Tensor) -> Tensor:
-    slots = hyperframe.unflatten(1, (-1, SLOT))
+    slots = hyperframe.reshape(len(hyperframe), -1, SLOT, *hyperframe.shape[-2:])
     return (slots[:, :, :3] * (slots[:, :, 3:4] == 0)).sum(1)
 
 

@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from restore.align import Motion
 from restore.align.warp import resize_flow
 from restore.hyperframe import SLOT
 from restore.losses import (
@@ -40,7 +41,7 @@ class Objective:
             from restore.metrics.perceptual import load_lpips
 
             self.network = copy.deepcopy(load_lpips(config.lpips_net)).to(device)
-            self.network.spatial = True  # a map, to be weighted per pixel
+            vars(self.network)["spatial"] = True  # a map, to be weighted per pixel
 
     def __call__(
         self,
@@ -62,7 +63,7 @@ class Objective:
             step: Number of the step, which decides the phase.
         """
         config = self.config
-        slots = hyperframe.unflatten(1, (-1, SLOT))
+        slots = hyperframe.reshape(len(hyperframe), -1, SLOT, *hyperframe.shape[-2:])
         neighbours = slots[:, slots[0, :, 3, 0, 0] != 0]
         strong, soft = alignment_weights(neighbours[:, :, 4])
         terms = {"pixel": charbonnier(output, clean, strong)}
@@ -84,9 +85,7 @@ class Objective:
         return terms | {"loss": loss}
 
 
-def _full_flow(motion: object, like: Tensor) -> np.ndarray:
-    from restore.align import Motion
-
-    assert isinstance(motion, Motion)
+def _full_flow(motion: Motion | None, like: Tensor) -> np.ndarray:
+    assert motion is not None, "windows with feedback are linked"
     flow = resize_flow(motion.flow, *like.shape[-2:])
     return np.ascontiguousarray(np.moveaxis(flow, 2, 0))

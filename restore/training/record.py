@@ -83,6 +83,7 @@ def save_averaged(trainer: Trainer, folder: Path, figures: dict[str, float]) -> 
     meta = {
         "name": config.name,
         "model": config.model,
+        "config": config.model_config,
         "training": dataclasses.asdict(config),
         "step": trainer.step,
         "scores": {k: round(v, 4) for k, v in figures.items() if k.startswith(("psnr ", "val_"))},

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Protocol
 
 import numpy as np
@@ -111,7 +112,7 @@ class WindowDataset:
         sample = self.clips.sample(step, index, frames=plan.frames)
         views = [View.of(image) for image in sample.noisy]
         if plan.slots > 1:
-            for previous, current in zip(views, views[1:], strict=False):
+            for previous, current in pairwise(views):
                 self.aligner.link(previous, current, sample.curve.mean_sigma)
         return list(self._references(sample, views, plan))
 
