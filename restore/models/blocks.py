@@ -81,7 +81,8 @@ def pad_to_multiple(x: Tensor, multiple: int) -> Tensor:
     Repeating works for pictures smaller than the padding, where reflecting does not.
     """
     height, width = x.shape[-2:]
-    below, right = (-(-side // multiple) * multiple - side for side in (height, width))
+    # Nothing negative is divided: ONNX rounds such quotients towards zero, Python down.
+    below, right = ((multiple - side % multiple) % multiple for side in (height, width))
     return functional.pad(x, (0, right, 0, below), mode="replicate")
 
 
