@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
 from motion_scenes import noisy, textured
+
 from restore.align import Aligner, View
 from restore.hyperframe import SLOT, Slot, choose, feed_back, gather, pack, unpack
 

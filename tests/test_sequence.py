@@ -3,8 +3,8 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-
 from motion_scenes import noisy, panning
+
 from restore.align import Aligner, View
 from restore.analyse import NoiseCurve, noise_map
 from restore.hyperframe import SLOT, choose, feed_back, gather, pack, unpack
@@ -67,9 +67,7 @@ def test_any_size(size: tuple[int, int]) -> None:
 @pytest.mark.parametrize("slots", [3, 5])
 def test_streaming_equals_restoring_with_all_frames_at_hand(slots: int, feedback: bool) -> None:
     images = frames(8)
-    streamed = restore_shot(
-        images, blend, CURVE, slots=slots, aligner=Aligner(), feedback=feedback
-    )
+    streamed = restore_shot(images, blend, CURVE, slots=slots, aligner=Aligner(), feedback=feedback)
     for a, b in zip(streamed, naive(images, slots, feedback), strict=True):
         np.testing.assert_array_equal(a, b)
 

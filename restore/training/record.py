@@ -1,4 +1,4 @@
-"""What a training run leaves behind: progress, curves, pictures of the figures, weights."""
+"""What a training run leaves behind: progress, curves, pictures, weights."""
 
 from __future__ import annotations
 
@@ -8,10 +8,14 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from restore.training.config import TrainConfig
 
 if TYPE_CHECKING:
     from restore.training.loop import Trainer
+
+Array = np.ndarray
 
 EVERY = 50
 """Steps that one line of progress averages."""
@@ -26,13 +30,16 @@ class Recorder:
         """Open the logs of a run; processes of a rank above 0 write nothing."""
         self.config, self.last = config, dict[str, float]()
         self._sums: dict[str, list[float]] = {}
+        self._strips: dict[str, Array] = {}
         self._began, self._first = time.monotonic(), -1
         self._board: Any = None
         if rank:
             return
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "config.toml").write_text(config.to_toml())
-        (folder / "data.json").write_text(json.dumps(describe, indent=1, default=str))
+        (folder / "data.json").write_text(
+            json.dumps(describe | {"seeds": seeds(config)}, indent=1, default=str)
+        )
         self._log = (folder / "log.jsonl").open("a")
         try:
             from torch.utils.tensorboard import SummaryWriter
@@ -40,6 +47,11 @@ class Recorder:
             print("no TensorBoard curves: install tensorboard to have them", flush=True)
         else:
             self._board = SummaryWriter(str(folder))
+            self._board.add_text("configuration", f"```\n{config.to_toml()}```")
+
+    def show(self, name: str, strip: Array) -> None:
+        """Keep a picture (H, W, 3) in [0, 1] for TensorBoard, until the step of it is known."""
+        self._strips[name] = strip
 
     def __call__(self, step: int, figures: dict[str, float]) -> None:
         """Take the figures of one step."""
@@ -58,6 +70,11 @@ class Recorder:
         if self._board is not None:
             for key, value in means.items():
                 self._board.add_scalar(key.replace(" ", "/"), value, step)
+            for name, strip in self._strips.items():
+                title = f"noisy, restored, clean/{name}"
+                self._board.add_image(title, strip, step, dataformats="HWC")
+            self._board.flush()
+        self._strips.clear()
         print(self._line(step, means), flush=True)
 
     def _line(self, step: int, means: dict[str, float]) -> str:
@@ -72,6 +89,16 @@ class Recorder:
         if groups:
             line += f"\n  validation {', '.join(groups)} dB, gain {means['val_gain']:.2f} dB"
         return line
+
+
+def seeds(config: TrainConfig) -> dict[str, str]:
+    """Return what every source of randomness is keyed by: one seed, and where in the run it is."""
+    return {
+        "model": f"{config.seed}",
+        "plan of a step": f"[{config.seed}, step]",
+        "sampling and degradation of a clip": f"[{config.seed}, step, index in the batch]",
+        "data processes": "none of their own: a clip is the same whichever process makes it",
+    }
 
 
 def save_averaged(trainer: Trainer, folder: Path, figures: dict[str, float]) -> Path:

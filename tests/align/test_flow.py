@@ -5,6 +5,7 @@ import cv2
 import numpy as np
 import pytest
 import torch
+from motion_scenes import noisy, panning, textured
 
 from restore.align.flow import (
     FLOWS,
@@ -15,7 +16,6 @@ from restore.align.flow import (
     search_image,
 )
 from restore.errors import UsageError
-from motion_scenes import noisy, panning, textured
 
 
 @pytest.fixture(scope="module")

@@ -3,11 +3,11 @@ from itertools import pairwise
 import cv2
 import numpy as np
 import pytest
+from motion_scenes import noisy, panning, textured
 from skimage import data
 
 from restore.align import Aligner, View, half_variance, warp_full
 from restore.align.refine import chain
-from motion_scenes import noisy, panning, textured
 
 
 def linked(clip: list[np.ndarray], sigma: float) -> list[View]:

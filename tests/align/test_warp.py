@@ -3,9 +3,9 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from motion_scenes import textured
 
 from restore.align.warp import compose, resize_flow, warp, warp_torch, weight_energy
-from motion_scenes import textured
 
 SIDES = st.integers(1, 24)
 

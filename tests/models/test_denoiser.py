@@ -88,7 +88,12 @@ def test_names_of_the_weights_stay() -> None:
             *("look", "compare", "vote", "enter", "answer"),
             *(f"trunk.{s}.{i}" for s, i in (("shrink", 0), ("shrink", 1))),
             *(f"trunk.grow.{i}.0" for i in (0, 1)),
-            *(f"trunk.{d}.{b}.{c}" for d, n in blocks.items() for b in n for c in ("first", "second")),
+            *(
+                f"trunk.{d}.{b}.{c}"
+                for d, n in blocks.items()
+                for b in n
+                for c in ("first", "second")
+            ),
         ]
     )
     assert state["look.weight"].shape == (16, 8, 4, 4)
