@@ -18,6 +18,7 @@ import math
 import sys
 import time
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
@@ -128,7 +129,8 @@ def main(argv: list[str] | None = None) -> int:
             print(f"resumed at step {trainer.step}", flush=True)
         if trainer.rank == 0:
             print("seeds: " + "; ".join(f"{k} {v}" for k, v in seeds(config).items()), flush=True)
-        recorder = Recorder(folder, config, trainer.rank, describe=training.describe())
+        say = partial(print, flush=True)
+        recorder = Recorder(folder, config, trainer.rank, describe=training.describe(), say=say)
         began = time.monotonic()
         done = trainer.fit(
             report=recorder,

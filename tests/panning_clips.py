@@ -3,8 +3,8 @@
 from typing import Any
 
 import numpy as np
-
 from motion_scenes import noisy, panning
+
 from restore.analyse import NoiseCurve
 from restore.data.degrade import Sample
 

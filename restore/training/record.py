@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,12 +23,27 @@ EVERY = 50
 
 
 class Recorder:
-    """Prints progress with the time left, and writes TensorBoard curves and `log.jsonl`."""
+    """Tells progress with the time left, and writes TensorBoard curves and `log.jsonl`."""
 
     def __init__(
-        self, folder: Path, config: TrainConfig, rank: int, *, describe: dict[str, Any]
+        self,
+        folder: Path,
+        config: TrainConfig,
+        rank: int,
+        *,
+        describe: dict[str, Any],
+        say: Callable[[str], None],
     ) -> None:
-        """Open the logs of a run; processes of a rank above 0 write nothing."""
+        """Open the logs of a run; processes of a rank above 0 write nothing.
+
+        Args:
+            folder: Where to write.
+            config: The run's configuration.
+            rank: Number of the process.
+            describe: What the data set says of itself, kept in `data.json`.
+            say: Takes the lines of progress.
+        """
+        self._say = say
         self.config, self.last = config, dict[str, float]()
         self._sums: dict[str, list[float]] = {}
         self._strips: dict[str, Array] = {}
@@ -44,7 +60,7 @@ class Recorder:
         try:
             from torch.utils.tensorboard import SummaryWriter
         except ImportError:
-            print("no TensorBoard curves: install tensorboard to have them", flush=True)
+            self._say("no TensorBoard curves: install tensorboard to have them")
         else:
             self._board = SummaryWriter(str(folder))
             self._board.add_text("configuration", f"```\n{config.to_toml()}```")
@@ -75,7 +91,7 @@ class Recorder:
                 self._board.add_image(title, strip, step, dataformats="HWC")
             self._board.flush()
         self._strips.clear()
-        print(self._line(step, means), flush=True)
+        self._say(self._line(step, means))
 
     def _line(self, step: int, means: dict[str, float]) -> str:
         elapsed = time.monotonic() - self._began

@@ -72,7 +72,7 @@ def test_missing_or_foreign_weights_are_named(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="not weights of"):
         RAFTFlow(tmp_path / "other.pth")
     (tmp_path / "text.pth").write_text("hello")
-    with pytest.raises(UsageError, match="text.pth"):
+    with pytest.raises(UsageError, match=r"text\.pth"):
         RAFTFlow(tmp_path / "text.pth")
 
 

@@ -3,8 +3,8 @@ from typing import Any
 
 import pytest
 import torch
-
 from panning_clips import SMALL, Panning
+
 from restore.models import MODELS
 from restore.training import TrainConfig, Trainer
 

@@ -3,7 +3,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from restore.errors import UsageError
@@ -16,6 +16,7 @@ def test_defaults_survive_toml(tmp_path: Path) -> None:
     assert TrainConfig.load(path) == TrainConfig()
 
 
+@settings(max_examples=50, deadline=None)
 @given(
     name=st.text(st.characters(codec="utf-8")),
     data=st.lists(st.text(max_size=8), max_size=3),
@@ -36,7 +37,13 @@ def test_any_setting_survives_toml(name, data, rate, table) -> None:
 def test_overrides_win_over_the_file(tmp_path: Path) -> None:
     path = tmp_path / "config.toml"
     path.write_text('name = "a"\nbatch = 3\n')
-    over = {"batch": "8", "recipe": "awgn", "slots": "[3]", "slot_weights": "1", "learning_rate": "1"}
+    over = {
+        "batch": "8",
+        "recipe": "awgn",
+        "slots": "[3]",
+        "slot_weights": "1",
+        "learning_rate": "1",
+    }
     config = TrainConfig.load(path, over | {"model_config.stem": "4"})
     assert (config.name, config.batch, config.recipe, config.slots) == ("a", 8, "awgn", (3,))
     assert config.slot_weights == (1.0,)
