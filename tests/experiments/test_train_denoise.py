@@ -10,8 +10,8 @@ sys.path.insert(0, str(ROOT / "experiments"))
 import train_denoise  # noqa: E402
 
 TINY = {
-    "name": "tiny", "model": "denoiser-tiny", "recipe": "awgn", "patch": 32, "batch": 1, "unroll": 2,
-    "workers": 0, "lpips": 0, "warmup": 1, "device": "cpu", "steps": 4,
+    "name": "tiny", "model": "denoiser-tiny", "recipe": "awgn", "patch": 32, "batch": 1,
+    "unroll": 2, "workers": 0, "lpips": 0, "warmup": 1, "device": "cpu", "steps": 4,
 }  # fmt: skip
 
 
