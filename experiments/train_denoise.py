@@ -3,6 +3,10 @@
     python experiments/train_denoise.py --max-minutes 2
     python experiments/train_denoise.py --config experiments/configs/denoise.toml --data CLIPS
 
+A second phase starts from the first one's weights (`init`) with settings of its own:
+
+    python experiments/train_denoise.py --config experiments/configs/denoise-finetune.toml
+
 Without --data the photographs that scikit-image brings are set in motion. A run is resumed by
 giving the same command again; under `torchrun` it uses all processes.
 """
@@ -13,27 +17,46 @@ import argparse
 import math
 import sys
 import time
+from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 import torch
 
 from restore.data.cache import ClipCache
 from restore.data.datasets import ClipDataset, builtin_source, find_sources
-from restore.data.degrade import AwgnRecipe, MixedRecipe, Sample
+from restore.data.degrade import AwgnRecipe, MixedRecipe, Recipe, Sample
 from restore.data.sampling import SAMPLERS
-from restore.errors import RestoreError
+from restore.errors import RestoreError, UsageError
 from restore.models import MODELS
 from restore.training import TrainConfig, Trainer
-from restore.training.record import Recorder, save_averaged
+from restore.training.record import Recorder, save_averaged, seeds
 from restore.training.validation import validate, white_samples
 
-RECIPES = {"awgn": AwgnRecipe, "mixed": MixedRecipe}
+T = TypeVar("T")
+
+RECIPES: dict[str, type[AwgnRecipe] | type[MixedRecipe]] = {
+    "awgn": AwgnRecipe,
+    "mixed": MixedRecipe,
+}
+
+
+def pick(choices: Mapping[str, T], name: str, option: str) -> T:
+    """Return a choice by name.
+
+    Raises:
+        UsageError: If there is no such name.
+    """
+    if name not in choices:
+        raise UsageError(f'no {option} "{name}"; known: {", ".join(choices)}')
+    return choices[name]
 
 
 def datasets(config: TrainConfig) -> tuple[ClipDataset, list[Sample]]:
     """Return the training set and the validation samples of a configuration."""
-    recipe = RECIPES[config.recipe](**config.recipe_config)
-    sampler = SAMPLERS[config.sampler](**config.sampler_config)
+    recipe: Recipe = pick(RECIPES, config.recipe, "recipe")(**config.recipe_config)
+    sampler = pick(SAMPLERS, config.sampler, "sampler")(**config.sampler_config)
     cache = ClipCache(config.cache or None)
     patch = (config.patch, config.patch)
     sources = find_sources(config.data, cache=cache) if config.data else [builtin_source()]
@@ -54,12 +77,17 @@ def datasets(config: TrainConfig) -> tuple[ClipDataset, list[Sample]]:
 def build(config: TrainConfig) -> torch.nn.Module:
     """Return the network of a configuration, seeded, from `init` if that is given."""
     torch.manual_seed(config.seed)
-    kind, defaults = MODELS[config.model]
+    kind, defaults = pick(MODELS, config.model, "model")
     model = kind(**(defaults | config.model_config))
     if config.init:
         from restore.weights import load_model
 
-        model.load_state_dict(load_model(config.init)[0].state_dict())
+        state = load_model(config.init)[0].state_dict()
+        try:
+            model.load_state_dict(state)
+        except RuntimeError:
+            message = f"init: {config.init} does not fit {config.model} {config.model_config}"
+            raise UsageError(message) from None
     return model
 
 
@@ -99,10 +127,15 @@ def main(argv: list[str] | None = None) -> int:
         trainer = Trainer(config, build(config), training, folder)
         if trainer.resume():
             print(f"resumed at step {trainer.step}", flush=True)
-        recorder = Recorder(folder, config, trainer.rank, describe=training.describe())
+        if trainer.rank == 0:
+            print("seeds: " + "; ".join(f"{k} {v}" for k, v in seeds(config).items()), flush=True)
+        say = partial(print, flush=True)
+        recorder = Recorder(folder, config, trainer.rank, describe=training.describe(), say=say)
         began = time.monotonic()
         done = trainer.fit(
-            report=recorder, validate=lambda m: validate(m, samples), max_minutes=args.max_minutes
+            report=recorder,
+            validate=lambda m: validate(m, samples, show=recorder.show),
+            max_minutes=args.max_minutes,
         )
         if trainer.rank == 0:
             save_averaged(trainer, folder, recorder.last)
@@ -116,6 +149,7 @@ def main(argv: list[str] | None = None) -> int:
         print(f"train_denoise: {error}", file=sys.stderr)
         return error.exit_code
     except KeyboardInterrupt:
+        print("interrupted: the same command goes on from the last checkpoint", file=sys.stderr)
         return 5
     return 0
 

@@ -63,13 +63,16 @@ def pack(slots: Sequence[Slot], out: Array | None = None) -> Array:
         Shape (T*8, H, W), float32.
 
     Raises:
-        ValueError: If there is not exactly one reference, or sizes differ.
+        ValueError: If there is not exactly one reference, or sizes or types differ.
     """
-    height, width = slots[0].image.shape[:2]
     if sum(slot.time == 0 for slot in slots) != 1:
         raise ValueError(f"one slot must have time 0, got {[slot.time for slot in slots]}")
+    height, width = slots[0].image.shape[:2]
     if any(slot.image.shape != (height, width, 3) for slot in slots):
         raise ValueError(f"slots differ in size: {[slot.image.shape for slot in slots]}")
+    # OpenCV would write to a copy of the buffer instead, and say nothing.
+    if any(slot.image.dtype != np.float32 or slot.sigma.dtype != np.float32 for slot in slots):
+        raise ValueError("slots must hold float32")
     if out is None:
         out = np.empty((len(slots) * SLOT, height, width), np.float32)
     for index, slot in enumerate(slots):

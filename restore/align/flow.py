@@ -88,7 +88,10 @@ class RAFTFlow:
         path = Path(weights)
         if not path.is_file():
             raise UsageError(f"{path}: no RAFT weights there; give a torchvision .pth file")
-        state = torch.load(path, map_location=device, weights_only=True)
+        try:
+            state = torch.load(path, map_location=device, weights_only=True)
+        except Exception as error:  # damaged files raise anything
+            raise UsageError(f"{path}: not a .pth file of weights; download it again") from error
         large = any(key.startswith("feature_encoder.layer1.0.convnormrelu1") for key in state)
         builders = (optical_flow.raft_large, optical_flow.raft_small)
         for build in builders if large else builders[::-1]:

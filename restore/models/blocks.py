@@ -81,8 +81,8 @@ def pad_to_multiple(x: Tensor, multiple: int) -> Tensor:
     Repeating works for pictures smaller than the padding, where reflecting does not.
     """
     height, width = x.shape[-2:]
-    # Nothing negative is divided: ONNX rounds such quotients towards zero, Python down.
-    below, right = ((multiple - side % multiple) % multiple for side in (height, width))
+    # Rounded up without negative numbers, which ONNX divides towards zero.
+    below, right = ((s + multiple - 1) // multiple * multiple - s for s in (height, width))
     return functional.pad(x, (0, right, 0, below), mode="replicate")
 
 

@@ -1,45 +1,73 @@
-"""What a training run leaves behind: progress, curves, pictures of the figures, weights."""
+"""What a training run leaves behind: progress, curves, pictures, weights."""
 
 from __future__ import annotations
 
 import dataclasses
 import json
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from restore.training.config import TrainConfig
 
 if TYPE_CHECKING:
     from restore.training.loop import Trainer
 
+Array = np.ndarray
+
 EVERY = 50
 """Steps that one line of progress averages."""
 
 
 class Recorder:
-    """Prints progress with the time left, and writes TensorBoard curves and `log.jsonl`."""
+    """Tells progress with the time left, and writes TensorBoard curves and `log.jsonl`."""
 
     def __init__(
-        self, folder: Path, config: TrainConfig, rank: int, *, describe: dict[str, Any]
+        self,
+        folder: Path,
+        config: TrainConfig,
+        rank: int,
+        *,
+        describe: dict[str, Any],
+        say: Callable[[str], None],
     ) -> None:
-        """Open the logs of a run; processes of a rank above 0 write nothing."""
+        """Open the logs of a run; processes of a rank above 0 write nothing.
+
+        Args:
+            folder: Where to write.
+            config: The run's configuration.
+            rank: Number of the process.
+            describe: What the data set says of itself, kept in `data.json`.
+            say: Takes the lines of progress.
+        """
+        self._say = say
         self.config, self.last = config, dict[str, float]()
         self._sums: dict[str, list[float]] = {}
+        self._strips: dict[str, Array] = {}
         self._began, self._first = time.monotonic(), -1
         self._board: Any = None
         if rank:
             return
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "config.toml").write_text(config.to_toml())
-        (folder / "data.json").write_text(json.dumps(describe, indent=1, default=str))
+        (folder / "data.json").write_text(
+            json.dumps(describe | {"seeds": seeds(config)}, indent=1, default=str)
+        )
         self._log = (folder / "log.jsonl").open("a")
         try:
             from torch.utils.tensorboard import SummaryWriter
         except ImportError:
-            print("no TensorBoard curves: install tensorboard to have them", flush=True)
+            self._say("no TensorBoard curves: install tensorboard to have them")
         else:
             self._board = SummaryWriter(str(folder))
+            self._board.add_text("configuration", f"```\n{config.to_toml()}```")
+
+    def show(self, name: str, strip: Array) -> None:
+        """Keep a picture (H, W, 3) in [0, 1] for TensorBoard, until the step of it is known."""
+        self._strips[name] = strip
 
     def __call__(self, step: int, figures: dict[str, float]) -> None:
         """Take the figures of one step."""
@@ -58,7 +86,12 @@ class Recorder:
         if self._board is not None:
             for key, value in means.items():
                 self._board.add_scalar(key.replace(" ", "/"), value, step)
-        print(self._line(step, means), flush=True)
+            for name, strip in self._strips.items():
+                title = f"noisy, restored, clean/{name}"
+                self._board.add_image(title, strip, step, dataformats="HWC")
+            self._board.flush()
+        self._strips.clear()
+        self._say(self._line(step, means))
 
     def _line(self, step: int, means: dict[str, float]) -> str:
         elapsed = time.monotonic() - self._began
@@ -72,6 +105,16 @@ class Recorder:
         if groups:
             line += f"\n  validation {', '.join(groups)} dB, gain {means['val_gain']:.2f} dB"
         return line
+
+
+def seeds(config: TrainConfig) -> dict[str, str]:
+    """Return what every source of randomness is keyed by: one seed, and where in the run it is."""
+    return {
+        "model": f"{config.seed}",
+        "plan of a step": f"[{config.seed}, step]",
+        "sampling and degradation of a clip": f"[{config.seed}, step, index in the batch]",
+        "data processes": "none of their own: a clip is the same whichever process makes it",
+    }
 
 
 def save_averaged(trainer: Trainer, folder: Path, figures: dict[str, float]) -> Path:

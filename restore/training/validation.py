@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import torch
@@ -51,13 +51,21 @@ def white_samples(clips: Sequence[Array], sigmas: Sequence[float], seed: int = 0
     return samples
 
 
-def validate(model: nn.Module, samples: Sequence[Sample], *, slots: int = 5) -> dict[str, float]:
+def validate(
+    model: nn.Module,
+    samples: Sequence[Sample],
+    *,
+    slots: int = 5,
+    show: Callable[[str, Array], None] | None = None,
+) -> dict[str, float]:
     """Restore every sample and average the PSNR over frames and clips, group by group.
 
     Args:
         model: Any network that takes hyperframes.
         samples: Clips, their `meta["group"]` naming the figure they belong to.
         slots: Slots of the hyperframe, T.
+        show: Called once a group with its name and a strip of the middle frame of its first clip,
+            noisy, restored and clean side by side, shape (H, 3*W, 3), float32 in [0, 1].
 
     Returns:
         "psnr GROUP" and "gain GROUP" (over the noisy clip), in dB, and their means under
@@ -67,13 +75,19 @@ def validate(model: nn.Module, samples: Sequence[Sample], *, slots: int = 5) -> 
     engine, aligner = TorchEngine(model), Aligner()
     groups: dict[str, list[tuple[float, float]]] = {}
     for sample in samples:
-        restored = restore_shot(sample.noisy, engine, sample.curve, slots=slots, aligner=aligner)
+        shot = restore_shot(sample.noisy, engine, sample.curve, slots=slots, aligner=aligner)
+        restored = [np.clip(out, 0, 1) for out in shot]
         pairs = [
-            (psnr(clean, np.clip(out, 0, 1)), psnr(clean, noisy))
+            (psnr(clean, out), psnr(clean, noisy))
             for out, clean, noisy in zip(restored, sample.clean, sample.noisy, strict=True)
         ]
         after, before = np.mean(pairs, axis=0)
-        groups.setdefault(str(sample.meta["group"]), []).append((after, after - before))
+        group = str(sample.meta["group"])
+        if show is not None and group not in groups:
+            middle = len(restored) // 2
+            row = (sample.noisy[middle].clip(0, 1), restored[middle], sample.clean[middle])
+            show(group, np.concatenate(row, axis=1))
+        groups.setdefault(group, []).append((after, after - before))
     figures: dict[str, float] = {}
     for group, values in groups.items():
         figures[f"psnr {group}"], figures[f"gain {group}"] = map(float, np.mean(values, axis=0))
