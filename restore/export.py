@@ -86,7 +86,9 @@ def to_proto(model: nn.Module) -> onnx.ModelProto:
     try:
         import onnxscript  # noqa: F401  the exporter of torch needs it
     except ImportError:
-        raise UsageError("exporting needs onnx and onnxscript: pip install onnx onnxscript") from None
+        raise UsageError(
+            "exporting needs onnx and onnxscript: pip install onnx onnxscript"
+        ) from None
     free = torch.export.Dim.DYNAMIC
     slots = torch.export.Dim("slots", min=1, max=16)
     logging.getLogger("torch.onnx").setLevel(logging.ERROR)
@@ -127,9 +129,7 @@ def check(model: nn.Module, content: bytes, *, tolerance: float = 1e-4) -> dict[
     options.log_severity_level = 3
     differences = {}
     try:
-        session = onnxruntime.InferenceSession(
-            content, options, providers=["CPUExecutionProvider"]
-        )
+        session = onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
         for slots, height, width in CHECKED:
             batch = _example(slots, height, width)
             with torch.inference_mode():
