@@ -46,7 +46,6 @@ def test_clips_survive_the_file_up_to_chroma_subsampling(tmp_path):
 
 
 def test_demo_restores(tmp_path):
-    pytest.importorskip("restore.pipeline")
     result = demo.run_demo(tmp_path / "demo", preset="fast")
     assert result.frames == demo.FRAMES
     assert 20 < result.psnr_before < 26

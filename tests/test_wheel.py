@@ -85,7 +85,7 @@ def test_installed_package_is_found_with_its_weights(installed):
 def test_installed_command_restores_a_clip(installed, tmp_path):
     command = installed.parent / "restore-denoise"
     assert run(command, "--version", cwd=tmp_path).startswith("restore ")
-    pytest.importorskip("restore.pipeline")
+
     from restore.io import VideoReader, to_rgb
     from restore.metrics import psnr
 

@@ -13,6 +13,10 @@ VARIANCE_FLOOR = 1e-5
 """Added to σ² before it divides: (0.8/255)², what rounding leaves in a clean picture."""
 
 
+LOGITS = 2.5
+"""Bound of the gate's logits: no source falls below 0.3 % of its share or rises above 99 %."""
+
+
 class Denoiser(nn.Module):
     """Restore the reference of a hyperframe.
 
@@ -21,7 +25,8 @@ class Denoiser(nn.Module):
     starts from confidence / σ², and features that are folded over time under the same weights.
     The 2D trunk sees the fused picture, the reference, what noise is left in both, and the folded
     features. The answer is gated, per pixel, between the reference, the fused picture and a
-    picture that the trunk predicts directly.
+    picture that the trunk predicts directly, as detail on a coarse version of the fused one: were it
+    to start from black, the gate would close before it had learned anything, and never open again.
 
     Works for any number of slots.
     """
@@ -51,6 +56,8 @@ class Denoiser(nn.Module):
         self.enter = nn.Conv2d(stem + 4 * (3 + 3) + 2, channels[0], 3, padding=1)
         self.trunk = Trunk(tuple(channels), tuple(blocks))
         self.answer = nn.Conv2d(channels[0], 4 * (3 + 3), 3, padding=1)
+        with torch.no_grad():
+            self.answer.weight.mul_(0.1)  # start from the coarse picture and an even gate
 
     def forward(self, hyperframe: Tensor) -> Tensor:
         """Restore.
@@ -94,6 +101,12 @@ class Denoiser(nn.Module):
 
         body = self.trunk(self.enter(torch.cat((folded, left, noise, seen), 1)))
         out = functional.pixel_shuffle(self.answer(body), 2)
-        direct, gate = out[:, :3], torch.softmax(out[:, 3:], dim=1)
+        coarse = functional.interpolate(
+            functional.avg_pool2d(fused, 4), scale_factor=4.0, mode="bilinear", align_corners=False
+        )
+        direct = coarse + out[:, :3]
+        # A gate that closed for good would leave the trunk without a gradient, and Adam blows the
+        # weights up on the noise that is left; so its logits are bounded.
+        gate = torch.softmax(LOGITS * torch.tanh(out[:, 3:] / LOGITS), dim=1)
         clean = direct * gate[:, :1] + fused * gate[:, 1:2] + reference * gate[:, 2:]
         return crop(clean, height, width)
