@@ -53,7 +53,15 @@ def to_proto(model: nn.Module) -> onnx.ModelProto:
             verbose=False,
         )
     assert program is not None
-    return program.model_proto
+    proto = program.model_proto
+    # The exporter writes where each node comes from: source lines, and paths of this machine.
+    graph = proto.graph
+    for part in (graph, *graph.node, *graph.initializer, *graph.value_info):
+        part.doc_string = ""
+        del part.metadata_props[:]
+    for part in (*graph.input, *graph.output):
+        del part.metadata_props[:]
+    return proto
 
 
 def trace(model: nn.Module) -> torch.export.ExportedProgram:
@@ -63,7 +71,8 @@ def trace(model: nn.Module) -> torch.export.ExportedProgram:
     if not isinstance(model, Student):
         axes[1] = SLOT * torch.export.Dim("slots", min=1, max=16)
     inputs = example(model, 5, 37, 51, batch=2)
-    return torch.export.export(model.eval(), (inputs,), dynamic_shapes=(axes,))
+    # Strict: the other way of tracing takes len() of a tensor for a constant.
+    return torch.export.export(model.eval(), (inputs,), dynamic_shapes=(axes,), strict=True)
 
 
 def halve(proto: onnx.ModelProto) -> None:
@@ -107,10 +116,14 @@ def quantise(proto: onnx.ModelProto, pictures: Sequence[Array]) -> onnx.ModelPro
         quant_pre_process(str(source), str(ready), skip_symbolic_shape=True)
         import onnx
 
+        nodes = onnx.load(str(ready)).graph.node
+        made_by = {output: node.op_type for node in nodes for output in node.output}
         kept = [
             node.name
-            for node in onnx.load(str(ready)).graph.node
-            if node.op_type == "Conv" and node.input[1].startswith(KEPT)
+            for node in nodes
+            if (node.op_type == "Conv" and node.input[1].startswith(KEPT))
+            # The gate adds products up to the picture itself, which has more than 8 bits.
+            or (node.op_type == "Add" and "Mul" in map(made_by.get, node.input))
         ]
         quantization.quantize_static(
             str(ready),
@@ -120,7 +133,8 @@ def quantise(proto: onnx.ModelProto, pictures: Sequence[Array]) -> onnx.ModelPro
             per_channel=True,
             activation_type=quantization.QuantType.QUInt8,
             weight_type=quantization.QuantType.QInt8,
-            op_types_to_quantize=["Conv"],
+            # With the sums, values stay in 8 bits from one convolution to the next.
+            op_types_to_quantize=["Conv", "Relu", "Add"],
             nodes_to_exclude=kept,
             # Sums of a 16-bit instruction overflow on CPUs without VNNI unless weights have 7 bits.
             reduce_range=True,
