@@ -94,8 +94,8 @@ def export_onnx(
 def export_program(name_or_path: str | Path, path: str | Path) -> dict[str, float]:
     """Export the network of some weights as a program of `torch.export`.
 
-    Load it with `torch.export.load(path).module(check_guards=False)`: the guards speak of the memory
-    layout that the traced size happened to have, and would refuse sizes that work.
+    Load it with `torch.export.load(path).module(check_guards=False)`: the guards speak of the
+    memory layout that the traced size happened to have, and would refuse sizes that work.
 
     Args:
         name_or_path: Name of known weights, or a safetensors file.
