@@ -1,0 +1,106 @@
+"""The single-frame student: plain 2D convolutions on one noisy picture and its noise."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from restore.hyperframe import SLOT, TIME_UNIT
+from restore.models.blocks import Trunk, crop, pad_to_multiple
+
+INPUTS = 6
+"""Channels of the input: RGB, and σ of the noise in R, G, B."""
+
+
+class Student(nn.Module):
+    """Restore one picture.
+
+    A U-shaped trunk at half size sees the picture, its noise and a blurred picture (the mean of
+    4x4 pixels). The answer is gated, per pixel, between the picture itself, the blurred one and
+    one that the trunk predicts as detail on the blurred one: nothing has to pass a narrow trunk
+    that could be copied, and the prediction is good enough from the start to stay in use.
+
+    Only operations that every runtime has: convolution, pixel (un)shuffle, mean, softmax.
+    """
+
+    def __init__(
+        self, *, channels: tuple[int, ...] = (24, 48, 64), blocks: tuple[int, ...] = (1, 1, 1)
+    ) -> None:
+        """Set the widths.
+
+        Args:
+            channels: Channels of the trunk at 1/2, 1/4, … of the size.
+            blocks: Residual blocks of each level of the trunk.
+        """
+        super().__init__()
+        self.multiple = max(2 ** len(channels), 4)
+        # 4 sub-pixels of the picture's 3 channels; blurred picture and σ need no sub-pixels.
+        self.enter = nn.Conv2d(4 * 3 + 3 + 3, channels[0], 3, padding=1)
+        self.trunk = Trunk(tuple(channels), tuple(blocks))
+        self.answer = nn.Conv2d(channels[0], 4 * (3 + 3), 3, padding=1)
+
+    def forward(self, noisy: Tensor) -> Tensor:
+        """Restore.
+
+        Args:
+            noisy: Shape (B, 6, H, W): RGB, nominal [0, 1], and σ of R, G, B in the same units.
+
+        Returns:
+            The clean picture, shape (B, 3, H, W), not clipped.
+        """
+        height, width = noisy.shape[-2:]
+        x = pad_to_multiple(noisy, self.multiple)
+        image, sigma = x[:, :3], x[:, 3:, ::2, ::2]
+        small = functional.interpolate(
+            functional.avg_pool2d(image, 4), scale_factor=2.0, mode="nearest"
+        )
+        blurred = functional.interpolate(small, scale_factor=2.0, mode="nearest")
+        seen = torch.cat((functional.pixel_unshuffle(image, 2), small, sigma), 1)
+        out = functional.pixel_shuffle(self.answer(self.trunk(self.enter(seen))), 2)
+        gate = torch.softmax(out[:, 3:], dim=1)
+        direct = blurred + out[:, :3]
+        clean = direct * gate[:, :1] + image * gate[:, 1:2] + blurred * gate[:, 2:]
+        return crop(clean, height, width)
+
+
+def single_frame(hyperframe: Tensor) -> Tensor:
+    """Take the reference and its σ out of a hyperframe.
+
+    Args:
+        hyperframe: Shape (B, T*8, H, W).
+
+    Returns:
+        Shape (B, 6, H, W): what `Student` sees.
+    """
+    slots = hyperframe.unflatten(1, (-1, SLOT))
+    is_reference = (slots[:, :, 3:4].abs() < 0.5 / TIME_UNIT).to(hyperframe.dtype)
+    reference = (slots * is_reference).sum(1)
+    return torch.cat((reference[:, :3], reference[:, 5:]), 1)
+
+
+def operations(model: nn.Module, inputs: Tensor) -> float:
+    """Count the multiply-adds of a network's convolutions for each pixel of its input.
+
+    Args:
+        model: The network.
+        inputs: Something to run it on, shape (B, C, H, W).
+    """
+    total = 0
+
+    def count(module: nn.Module, _: tuple[Tensor, ...], output: Tensor) -> None:
+        nonlocal total
+        weight = module.weight
+        assert isinstance(weight, Tensor)
+        total += output.numel() // weight.shape[0] * weight.numel()
+
+    hooks = [
+        module.register_forward_hook(count)
+        for module in model.modules()
+        if isinstance(module, nn.Conv2d | nn.Conv3d)
+    ]
+    with torch.inference_mode():
+        model(inputs)
+    for hook in hooks:
+        hook.remove()
+    return total / (inputs.shape[0] * inputs.shape[-2] * inputs.shape[-1])
