@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from restore.errors import RestoreError, UsageError, WeightsError
+from restore.hyperframe import SLOT
 from restore.tiling import run_tiled
 from restore.weights import find, load_model
 from restore.weights.manifest import Manifest, is_path
@@ -153,6 +154,18 @@ def _choose(name_or_path: str | Path, runtime: str, device: str) -> str:
     return "torch"
 
 
+def single_frame(run: Run) -> Run:
+    """Let a model that takes one picture and its σ, shape (1, 6, H, W), take hyperframes."""
+
+    def of_reference(batch: Array) -> Array:
+        slots = batch.reshape(1, -1, SLOT, *batch.shape[-2:])
+        reference = int(np.abs(slots[0, :, 3, 0, 0]).argmin())
+        slot = slots[:, reference]
+        return run(np.concatenate((slot[:, :3], slot[:, 5:]), axis=1))
+
+    return of_reference
+
+
 def _torch(name_or_path: str | Path, device: str, threads: int) -> Run:
     import torch
 
@@ -170,7 +183,9 @@ def _torch(name_or_path: str | Path, device: str, threads: int) -> Run:
         with torch.inference_mode():
             return model(torch.from_numpy(batch).to(where)).float().cpu().numpy()
 
-    return run
+    from restore.models import Student
+
+    return single_frame(run) if isinstance(model, Student) else run
 
 
 def _onnx(path: Path, threads: int) -> Run:
@@ -193,7 +208,7 @@ def _onnx(path: Path, threads: int) -> Run:
     def run(batch: Array) -> Array:
         return session.run(None, {name: batch})[0]
 
-    return run
+    return single_frame(run) if name == "noisy" else run
 
 
 def _openvino(path: Path, threads: int) -> Run:
@@ -211,7 +226,7 @@ def _openvino(path: Path, threads: int) -> Run:
     def run(batch: Array) -> Array:
         return model(batch)[0]
 
-    return run
+    return single_frame(run) if model.inputs[0].any_name == "noisy" else run
 
 
 def _out_of_memory(error: Exception) -> bool:

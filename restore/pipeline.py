@@ -46,7 +46,7 @@ class Summary:
     notes: list[str] = field(default_factory=list)
 
 
-def restore_video(
+def restore_video(  # noqa: D417  arguments that belong together are described together
     src: str | Path,
     dst: str | Path,
     *,
@@ -75,28 +75,17 @@ def restore_video(
     Args:
         src: Video file, picture, or image sequence.
         dst: File to write; it appears only when complete.
-        preset: "fast", "balanced" or "best".
-        model: Name of known weights or a file, instead of the preset's.
+        preset: "fast", "balanced" or "best"; `model`, a name or file, replaces its model.
         sigma: Noise level in [0, 1]; None measures it, shot by shot.
-        strength: Factor on the change: 0 leaves the picture untouched, 1 is the model's answer.
-        luma: Factor on the change of luma.
-        chroma: Factor on the change of chroma.
-        start: Seconds from the beginning where to start.
-        duration: Seconds to restore.
+        strength: Factor on the change: 0 leaves the picture untouched, 1 is the model's answer;
+            `luma` and `chroma` are further factors on their planes.
+        start, duration: Seconds; None is the whole file.
         compare: Write the original on the left and the restored picture on the right.
         overwrite: Replace an existing file.
-        codec: Encoder; None takes the input's family.
-        crf: Constant quality.
-        pix_fmt: Pixel format; None takes the input's.
-        encoder_options: The encoder's own options.
-        device: "auto", "cpu", "cuda", …
-        runtime: "auto", "onnx", "openvino" or "torch".
-        tile: Side of the tiles; None takes whole pictures where memory allows.
-        input_matrix: Colour matrix of the input, if the file does not say or says it wrong.
+        codec, crf, pix_fmt, encoder_options: As `VideoWriter` takes them; None as the input.
+        device, runtime, tile: As `load_engine` takes them.
+        input_matrix: Colour matrix of the input, where the file does not say or says it wrong.
         progress: Told after every frame.
-
-    Returns:
-        What was done.
 
     Raises:
         RestoreError: One of its kinds, naming the file, what is wrong and what to do.
@@ -104,50 +93,53 @@ def restore_video(
     _check(preset, sigma, strength, luma, chroma)
     began = time.monotonic()
     summary = Summary(str(src), str(dst))
-    factors = (strength * luma, strength * chroma)
-    reader = VideoReader(
+    with VideoReader(
         src, start=_exact(start), duration=_exact(duration), input_matrix=input_matrix
-    )
-    with reader:
-        engine = None
+    ) as reader:
+        factors, engine = (strength * luma, strength * chroma), None
         if any(factors):
             name = model or PRESETS[preset].model
             engine = load_engine(name, runtime=runtime, device=device, tile=tile)
             summary.model, summary.runtime = engine.name, engine.runtime
-        info = reader.info
-        width = info.width - info.width % 2 if compare else info.width
-        writer = VideoWriter(
-            dst,
-            reader,
-            codec=codec,
-            crf=crf,
-            pix_fmt=pix_fmt,
-            options=encoder_options,
-            size=(2 * width, info.height) if compare else None,
-            overwrite=overwrite,
-        )
-        with writer, Conveyor(writer.write) as sink:
-            pairs = restored_frames(reader, engine, PRESETS[preset], sigma, summary.sigma)
-            for done, (frame, residual) in enumerate(pairs, 1):
-                out = frame
-                if residual is not None:
-                    out = add_residual(frame, residual, luma=factors[0], chroma=factors[1])
-                sink.put(beside(frame, out, width) if compare else out)
-                summary.frames = done
-                if progress is not None:
-                    progress(done, info.frame_count)
-            sink.finish()
-            if summary.frames == 0:
-                raise InputError(f"{src}: no frame could be decoded; is the file complete?")
-            if writer.frames != summary.frames:
-                raise OutputError(
-                    f"{dst}: {writer.frames} frames were written of {summary.frames} read; "
-                    "please report this"
-                )
+        width = reader.info.width // 2 * 2 if compare else 0
+        encoding: Any = dict(codec=codec, crf=crf, pix_fmt=pix_fmt, options=encoder_options)
+        size = (2 * width, reader.info.height) if compare else None
+        writer = VideoWriter(dst, reader, **encoding, size=size, overwrite=overwrite)
+        pairs = restored_frames(reader, engine, PRESETS[preset], sigma, summary.sigma)
+        _write(pairs, writer, factors, width, summary, progress)
         summary.notes = [*reader.notes, *writer.notes]
         summary.damaged = reader.damaged
     summary.seconds = time.monotonic() - began
     return summary
+
+
+def _write(
+    pairs: Iterable[tuple[Frame, Array | None]],
+    writer: VideoWriter,
+    factors: tuple[float, float],
+    width: int,
+    summary: Summary,
+    progress: Progress | None,
+) -> None:
+    """Add the residuals and encode; a width above 0 puts the original beside the result."""
+    expected = writer.source.info.frame_count
+    with writer, Conveyor(writer.write) as sink:
+        for done, (frame, residual) in enumerate(pairs, 1):
+            out = frame
+            if residual is not None:
+                out = add_residual(frame, residual, luma=factors[0], chroma=factors[1])
+            sink.put(beside(frame, out, width) if width else out)
+            summary.frames = done
+            if progress is not None:
+                progress(done, expected)
+        sink.finish()
+        if summary.frames == 0:
+            raise InputError(f"{summary.source}: no frame could be decoded; is it complete?")
+        if writer.frames != summary.frames:
+            raise OutputError(
+                f"{summary.target}: {writer.frames} frames were written of {summary.frames} read; "
+                "please report this"
+            )
 
 
 def restored_frames(

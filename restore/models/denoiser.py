@@ -25,8 +25,8 @@ class Denoiser(nn.Module):
     starts from confidence / σ², and features that are folded over time under the same weights.
     The 2D trunk sees the fused picture, the reference, what noise is left in both, and the folded
     features. The answer is gated, per pixel, between the reference, the fused picture and a
-    picture that the trunk predicts directly, as detail on a coarse version of the fused one: were it
-    to start from black, the gate would close before it had learned anything, and never open again.
+    picture that the trunk predicts directly, as detail on a coarse version of the fused one: were
+    it to start from black, the gate would close before it had learned anything.
 
     Works for any number of slots.
     """

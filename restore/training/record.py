@@ -127,9 +127,17 @@ def save_averaged(trainer: Trainer, folder: Path, figures: dict[str, float]) -> 
         "name": config.name,
         "model": config.model,
         "config": config.model_config,
-        "training": dataclasses.asdict(config),
+        "training": _published(config),
         "step": trainer.step,
         "scores": {k: round(v, 4) for k, v in figures.items() if k.startswith(("psnr ", "val_"))},
     }
     save_model(trainer.averaged.module, path, meta)
     return path
+
+
+def _published(config: TrainConfig) -> dict[str, Any]:
+    """Return the settings with names in place of paths, which are of one machine only."""
+    settings = dataclasses.asdict(config)
+    for key in ("data", "validation"):
+        settings[key] = [Path(path).name for path in settings[key]]
+    return settings | {"cache": "", "init": Path(config.init).name}
