@@ -5,6 +5,7 @@ from fractions import Fraction
 from pathlib import Path
 
 import av
+import hypothesis
 import numpy as np
 import pytest
 
@@ -114,3 +115,8 @@ def two_frame_clip(make_clip: MakeClip) -> Path:
 def audio_clip(make_clip: MakeClip) -> Path:
     """12 frames with one audio track."""
     return make_clip("audio.mkv", audio=1)
+
+
+# A shared machine may take its time: examples are judged by what they return, never by the clock.
+hypothesis.settings.register_profile("patient", deadline=None)
+hypothesis.settings.load_profile("patient")
