@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import json
+import shlex
 import sys
 
 from restore.cli.arguments import Parser, add_encoding, add_restoring, add_running, add_selecting
@@ -29,6 +30,11 @@ def make_parser() -> argparse.ArgumentParser:
     add_encoding(parser)
     add_running(parser)
     parser.add_argument(
+        "--report",
+        metavar="FILE",
+        help="write an HTML page to look at: before and after, what was removed, figures",
+    )
+    parser.add_argument(
         "--demo",
         nargs="?",
         const="demo",
@@ -48,7 +54,8 @@ def main(argv: list[str] | None = None) -> int:
         Exit code: 0, or that of the error (see `restore.errors`).
     """
     parser = make_parser()
-    args = parser.parse_args(argv)
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    args = parser.parse_args(arguments)
     told = told_instead(args)
     if told is not None:
         return guarded(PROG, told, traceback=args.traceback)
@@ -58,12 +65,19 @@ def main(argv: list[str] | None = None) -> int:
         return guarded(PROG, lambda: _demo(args), traceback=args.traceback)
     if args.target is None:
         parser.error("needs two files, IN and OUT")
-    return guarded(PROG, lambda: _denoise(args), traceback=args.traceback)
+    if args.report and args.compare:
+        parser.error("--report compares input and output itself: leave out --compare")
+    command = shlex.join([PROG, *arguments])
+    return guarded(PROG, lambda: _denoise(args, command), traceback=args.traceback)
 
 
-def _denoise(args: argparse.Namespace) -> int:
+def _denoise(args: argparse.Namespace, command: str) -> int:
     from restore.pipeline import restore_video
 
+    if args.report:
+        from restore.report import check_writable
+
+        check_writable(args.report, overwrite=args.overwrite)
     with ProgressDisplay(quiet=args.quiet or args.json) as progress:
         summary = restore_video(
             args.source,
@@ -96,7 +110,25 @@ def _denoise(args: argparse.Namespace) -> int:
         rate = summary.frames / max(summary.seconds, 1e-3)
         took = f"{as_clock(summary.seconds)} ({rate:.3g} fps)"
         print(f"{args.target}: {summary.frames} frames in {took}", file=sys.stderr)
+    if args.report:
+        _write_report(args, command)
     return 0
+
+
+def _write_report(args: argparse.Namespace, command: str) -> None:
+    from restore.report import write_report
+
+    write_report(
+        args.report,
+        args.source,
+        args.target,
+        start=args.start,
+        duration=args.duration,
+        command=command,
+        overwrite=args.overwrite,
+    )
+    if not (args.quiet or args.json):
+        print(f"{args.report}: before and after, to look at", file=sys.stderr)
 
 
 def _demo(args: argparse.Namespace) -> int:

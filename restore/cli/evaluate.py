@@ -1,33 +1,27 @@
-"""restore-evaluate: say, and show, whether a restoration is good."""
+"""`restore-evaluate REFERENCE OUTPUT…`: say, and show, whether a restoration is good."""
 
 import argparse
 import json
 import shlex
 import sys
 from collections.abc import Sequence
-from typing import NoReturn
 
 import restore
-from restore.errors import RestoreError, UsageError
+from restore.cli.arguments import Parser
+from restore.cli.guard import guarded
+from restore.errors import UsageError
 from restore.metrics.evaluate import evaluate, evaluate_blind
 from restore.metrics.matching import ALIGNMENTS
 from restore.report import check_writable, render_report
 from restore.report.figures import as_csv, as_json, text_table
 
-_INTERRUPTED = 5
-
-
-class _Parser(argparse.ArgumentParser):
-    """Reports wrong arguments as the library reports everything else: in one line."""
-
-    def error(self, message: str) -> NoReturn:
-        raise UsageError(f"{message}; see {self.prog} --help")
+PROG = "restore-evaluate"
 
 
 def build_parser() -> argparse.ArgumentParser:
     """Return the parser of the command line."""
-    parser = _Parser(
-        prog="restore-evaluate",
+    parser = Parser(
+        prog=PROG,
         description="Compare videos with a clean reference, or, with --no-reference, restored "
         "videos with their noisy input. Anything FFmpeg reads, image folders and patterns too.",
     )
@@ -71,20 +65,11 @@ def build_parser() -> argparse.ArgumentParser:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; return its exit code."""
     arguments = list(sys.argv[1:] if argv is None else argv)
-    try:
-        _run(build_parser().parse_args(arguments), shlex.join(["restore-evaluate", *arguments]))
-    except RestoreError as error:
-        print(f"restore-evaluate: {error}", file=sys.stderr)
-        return error.exit_code
-    except KeyboardInterrupt:
-        print("restore-evaluate: interrupted", file=sys.stderr)
-        return _INTERRUPTED
-    except BrokenPipeError:
-        sys.stderr.close()
-    return 0
+    options = build_parser().parse_args(arguments)
+    return guarded(PROG, lambda: _run(options, shlex.join([PROG, *arguments])))
 
 
-def _run(options: argparse.Namespace, command: str) -> None:
+def _run(options: argparse.Namespace, command: str) -> int:
     if options.every is not None and options.every < 1:
         raise UsageError("--every: must be 1 or more")
     if options.blind and options.lpips:
@@ -113,6 +98,7 @@ def _run(options: argparse.Namespace, command: str) -> None:
         print(as_csv(results), end="")
     else:
         print(text_table(results))
+    return 0
 
 
 def _progress(done: int, total: int | None) -> None:

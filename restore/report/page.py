@@ -15,6 +15,7 @@ import numpy as np
 
 import restore
 from restore.errors import OutputError
+from restore.io import Seconds
 from restore.metrics.evaluate import Evaluation, evaluate, evaluate_blind
 from restore.report.figures import FIGURES, show, shown_names, verdicts
 from restore.report.pictures import Gallery, collect, sprite, webp
@@ -31,8 +32,8 @@ def write_report(
     after: str | Path,
     *,
     reference: str | Path | None = None,
-    start: float | None = None,
-    duration: float | None = None,
+    start: Seconds | None = None,
+    duration: Seconds | None = None,
     lpips: bool | None = None,
     command: str = "",
     overwrite: bool = False,

@@ -15,7 +15,7 @@ from restore.errors import InputError, OutputError, UsageError, WeightsError
 OPTIONS = {
     *("preset", "model", "sigma", "strength", "luma", "chroma", "input-matrix"),
     *("start", "duration", "compare", "overwrite", "codec", "crf", "pix-fmt", "enc"),
-    *("device", "runtime", "tile", "json", "quiet", "list-models", "version", "demo"),
+    *("device", "runtime", "tile", "json", "quiet", "list-models", "version", "demo", "report"),
 }
 
 

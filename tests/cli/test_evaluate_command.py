@@ -63,7 +63,6 @@ def test_report_is_written_once(files, tmp_path, capsys):
     ("arguments", "code", "text"),
     [
         (["{clean}", "missing.mkv"], 3, "missing.mkv"),
-        (["{clean}"], 2, "OUTPUT"),
         (["{clean}", "{noisy}", "--every", "0"], 2, "--every"),
         (["{clean}", "{noisy}", "--no-reference", "--lpips"], 2, "--lpips"),
         (["{clean}", "{noisy}", "--html", "no/such/folder/x.html"], 4, "folder"),
@@ -76,6 +75,13 @@ def test_errors_are_one_line_with_their_code(files, capsys, arguments, code, tex
     assert text in lines[0]
 
 
+def test_a_missing_file_name_is_one_line(files, capsys):
+    with pytest.raises(SystemExit, match="2"):
+        main([files["clean"]])
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "OUTPUT" in line
+
+
 def test_the_command_runs_without_loading_torch(files):
     script = (
         "import sys; from restore.cli.evaluate import main; "
@@ -85,3 +91,18 @@ def test_the_command_runs_without_loading_torch(files):
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert "SSIM" in done.stdout
+
+
+def test_a_run_writes_its_report(files, tmp_path, capsys):
+    from restore.cli.denoise import main as denoise
+
+    page, target = tmp_path / "report.html", tmp_path / "out.mkv"
+    arguments = [files["noisy"], str(target), "--report", str(page), "--preset", "fast"]
+    assert denoise(arguments) == 0
+    assert "restore-denoise" in page.read_text()
+    assert str(page) in capsys.readouterr().err
+    target.unlink()
+    assert denoise(arguments) == 4, "an existing report is refused before the work"
+    assert not target.exists()
+    with pytest.raises(SystemExit, match="2"):
+        denoise([*arguments, "--compare"])
