@@ -3,9 +3,10 @@
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from restore.io.color import from_rgb, resolve_color, to_rgb
-from restore.io.frame import ColorSpec, Frame, PixelFormat
+from restore.io.frame import ColorSpec, Frame, PixelFormat, Plane
 
 _MATRIX_TAG = {"bt601": 6, "bt709": 1}
 
@@ -41,12 +42,38 @@ def convert(frame: Frame, fmt: PixelFormat, color: ColorSpec) -> Frame:
     if frame.format == fmt and same:
         return frame
     template = replace(frame, format=fmt, color=color, alpha=None)
-    result = from_rgb(to_rgb(frame), template)
+    if same and _only_deeper(frame, fmt):
+        planes = tuple(_deepen(p, frame.format, fmt, color.full_range) for p in frame.planes)
+        result = replace(template, planes=planes)
+    else:
+        result = from_rgb(to_rgb(frame), template)
     if not fmt.alpha:
         return result
     if frame.alpha is None:
         alpha = np.full((frame.height, frame.width), fmt.maximum, fmt.dtype)
+    elif fmt.depth >= frame.format.depth:
+        alpha = _deepen(frame.alpha, frame.format, fmt, full=True)
     else:
         scaled = np.rint(frame.alpha * (fmt.maximum / frame.format.maximum))
         alpha = scaled.astype(fmt.dtype)
     return replace(result, alpha=alpha)
+
+
+def _only_deeper(frame: Frame, fmt: PixelFormat) -> bool:
+    """Tell whether `fmt` differs in depth alone, upwards, and integers can express that exactly."""
+    own = frame.format
+    same = (own.family, own.subsampling) == (fmt.family, fmt.subsampling)
+    return same and fmt.depth >= own.depth and not (frame.color.full_range and own.family == "yuv")
+
+
+def _deepen(plane: Plane, own: PixelFormat, fmt: PixelFormat, full: bool) -> Plane:
+    """Bring samples to a greater depth; a shift to the right gives the old ones back.
+
+    Limited range grows by powers of two (H.273, equations 23 and 24); in full range the largest
+    value has to stay the largest, so the upper bits are repeated below.
+    """
+    shift = fmt.depth - own.depth
+    wide: NDArray[np.uint16] = plane.astype(np.uint16) << shift
+    if full:
+        wide |= plane.astype(np.uint16) >> (own.depth - shift)
+    return wide.astype(fmt.dtype)

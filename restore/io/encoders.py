@@ -21,11 +21,14 @@ _FAMILY = {
     "prores": ("prores_ks",),
     "mjpeg": ("mjpeg",),
     "webp": ("libwebp_anim",),
+    "mpeg2video": ("mpeg2video",),
+    "mpeg1video": ("mpeg2video",),
+    "theora": ("libvpx",),
 } | {
     name: (name,)
     for name in (
         "ffv1", "apng", "png", "qtrle", "utvideo", "huffyuv", "ffvhuff", "magicyuv", "v210",
-        "rawvideo", "jpeg2000", "tiff", "bmp", "dpx", "exr",
+        "rawvideo", "jpeg2000", "tiff", "bmp", "dpx", "exr", "gif",
     )
 }  # fmt: skip
 _LOSSLESS = {
@@ -33,6 +36,18 @@ _LOSSLESS = {
     "tiff", "bmp", "dpx", "exr", "jpeg2000", "v210",
 }  # fmt: skip
 """MP4 may hold some of these, but next to nothing plays them there: not chosen unless asked for."""
+
+_RAW_MPEG = ("mpeg2video", "mpeg1video")
+"""Streams without timestamps; MPEG-2 in a container would need a fixed rate, which VFR has not."""
+SMALLEST_X265 = 64
+"""x265 writes outside its buffers when a side is shorter than its coding block (seen with 4.1)."""
+_TOO_NEW = {
+    "ffv1": {
+        "yuva422p12le", "yuva444p12le", "gbrap14le", "gray14le", "gray32le", "grayf16le",
+        "grayf32le", "gbrpf16le", "gbrpf32le", "gbrapf16le", "gbrapf32le",
+    }
+}  # fmt: skip
+"""Layouts that FFmpeg 5 and 6, in wide use, cannot read: written as deeper ones, without loss."""
 
 _DEFAULTS: dict[str, dict[str, str]] = {
     "libx264": {"preset": "medium", "crf": "15"},
@@ -45,6 +60,7 @@ _DEFAULTS: dict[str, dict[str, str]] = {
     "ffv1": {"level": "3", "slicecrc": "1", "g": "1"},
     "mjpeg": {"flags": "+qscale", "global_quality": str(2 * 118), "huffman": "optimal"},
     "libwebp_anim": {"lossless": "1"},
+    "mpeg2video": {"flags": "+qscale", "global_quality": str(2 * 118), "strict": "unofficial"},
 }
 _PRORES = {"Proxy": "0", "LT": "1", "Standard": "2", "HQ": "3", "4444": "4", "XQ": "5"}
 
@@ -89,8 +105,11 @@ def plan_encoder(
     target = _parse_format(pix_fmt) if pix_fmt else info.format
 
     def holds(name: str) -> bool:
-        unplayable = codec is None and container in ("mp4", "ipod") and name in _LOSSLESS
-        return not unplayable and container_holds_codec(container, name)
+        if codec is None and _unusual(name, container):
+            return False
+        if name == "libx265" and min(size) < SMALLEST_X265:
+            return False
+        return container_holds_codec(container, name)
 
     if codec is not None:
         name, chosen, notes = _asked(codec, holds, target, pix_fmt, size)
@@ -117,6 +136,15 @@ def plan_encoder(
     return EncoderPlan(name, chosen, merged, tuple(notes))
 
 
+def _unusual(encoder: str, container: str) -> bool:
+    """Tell whether next to nothing plays a codec in a container, although it could be written."""
+    if container in ("mp4", "ipod"):
+        return encoder in _LOSSLESS
+    if container in ("ogg", "ogv"):  # its muxer takes any codec at first and fails at the header
+        return encoder != "libvpx"
+    return encoder == "mpeg2video" and container not in _RAW_MPEG
+
+
 def _parse_format(name: str) -> PixelFormat:
     try:
         av.VideoFormat(name)
@@ -140,7 +168,9 @@ def encoder_formats(name: str) -> list[str]:
         return []
     if name == "rawvideo":
         return ["yuv420p", "yuv422p", "yuv444p", "yuv411p", "gray", "yuv420p10le", "yuv422p10le"]
-    return [f.name for f in formats or ()]
+    if name == "gif":
+        return ["pal8"]  # the others have fewer colours, and the same for every picture
+    return [f.name for f in formats or () if f.name not in _TOO_NEW.get(name, ())]
 
 
 def _asked(
@@ -156,6 +186,9 @@ def _asked(
     formats = encoder_formats(name)
     if not formats:
         raise UsageError(f"unknown video encoder {codec!r}; for example libx264, libx265 or ffv1")
+    if name == "libx265" and min(size) < SMALLEST_X265:
+        other = _asked("libx264", holds, target, pix_fmt, size)
+        return *other[:2], [f"written as libx264: libx265 fails below {SMALLEST_X265} pixels"]
     if not holds(name):
         raise OutputError(f"the container does not hold {codec}; write to a .mkv file")
     if pix_fmt in formats:
@@ -180,8 +213,9 @@ def _automatic(
         if name not in family:
             notes.insert(0, f"{info.codec} video is written as {name} ({chosen})")
         return name, chosen, notes
-    for name in (*family, "libx264", "libx265", "libvpx-vp9"):
-        if name == "prores_ks" and holds(name):  # it takes 10 of ProRes 4444's 12 bits
+    for name in (*family, "libx264", "libx265", "libvpx-vp9", "gif"):
+        # ProRes takes 10 of ProRes 4444's 12 bits, GIF 256 colours a picture; both keep alpha.
+        if name in ("prores_ks", "gif") and holds(name):
             chosen = nearest_choice(target, encoder_formats(name))
             return name, chosen, [f"{info.format.name} video is written as {name} {chosen}"]
         if holds(name) and not target.alpha:
@@ -198,7 +232,7 @@ def _fallbacks(fmt: PixelFormat) -> list[str]:
     if fmt.family == "rgb" or fmt.alpha or (fmt.depth > 10 and fmt.subsampling == "444"):
         return ["ffv1", "qtrle", "apng", "png"]
     first = "libx264" if fmt.depth == 8 else "libx265"
-    return [first, "libvpx-vp9", "ffv1"]
+    return [first, "libx264", "libvpx-vp9", "ffv1"]
 
 
 def _fit_size(

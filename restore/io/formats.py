@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from restore.io.frame import Frame, PixelFormat, Plane
+from restore.io.palette import quantise
 
 _PACKED_RGB = re.compile(r"(?P<order>[rgba0x]{3,4})(?P<bits>24|48|64)?(?P<end>le|be)?")
 _SEMI = {"nv12": (1, 1, 8, 0), "nv21": (1, 1, 8, 0), "nv16": (1, 0, 8, 0), "nv24": (0, 0, 8, 0)}
@@ -205,6 +206,8 @@ def pack(frame: Frame, name: str) -> av.VideoFrame:
         ValueError: If `name` does not have the frame's family, depth, subsampling and alpha.
     """
     layout = layout_of(name)
+    if layout.kind == "palette":
+        return quantise(pack(frame, "bgra"))
     if layout.format != frame.format or layout.kind not in _WRITTEN:
         raise ValueError(f"{name} does not hold the samples of {frame.format.name}")
     picture = av.VideoFrame(frame.width, frame.height, name)

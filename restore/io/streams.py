@@ -1,7 +1,7 @@
 """Copy every stream but the restored one, packet by packet, in step with the video."""
 
 import io
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
@@ -11,6 +11,7 @@ import av.error
 from av.stream import Disposition
 
 from restore.io.demux import open_media
+from restore.io.subtitles import Rewrite, rewriting
 
 _STALE = ("encoder", "duration", "number_of_", "bps", "_statistics", "handler_name", "vendor_id")
 _CONTAINER_OWN = {"encoder", "major_brand", "minor_version", "compatible_brands", "alpha_mode"}
@@ -67,10 +68,22 @@ def describe_stream(stream: av.stream.Stream) -> str:
 
 @dataclass
 class _Track:
-    """One copied stream: where it goes and the last decoding time written."""
+    """One copied stream: where it goes, how it is rewritten, the last decoding time written."""
 
     target: av.stream.Stream
+    rewrite: Rewrite | None = None
     last: int | None = None
+
+
+def _rewritten(packet: av.Packet, rewrite: Rewrite) -> av.Packet | None:
+    """Return a packet with other data and the same times; None where nothing is left to show."""
+    data = rewrite(bytes(packet))
+    if not data:
+        return None
+    copy = av.Packet(data)
+    copy.pts, copy.dts, copy.duration = packet.pts, packet.dts, packet.duration
+    copy.time_base, copy.is_keyframe = packet.time_base, True
+    return copy
 
 
 @dataclass
@@ -83,6 +96,7 @@ class StreamCopier:
         offset: Seconds taken from every timestamp.
         end: Time in the source after which packets are dropped, or None.
         cut: Whether packets before `offset` are dropped (else `offset` only moves them).
+        leave_out: Kinds of streams that are not wanted, such as "audio".
 
     Attributes:
         notes: Streams that were left out, and timestamps that were repaired.
@@ -93,6 +107,7 @@ class StreamCopier:
     offset: Fraction = Fraction(0)
     end: Fraction | None = None
     cut: bool = False
+    leave_out: Collection[str] = ()
     notes: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -113,16 +128,44 @@ class StreamCopier:
         for stream in self._source.streams:
             if stream.index == self.skip or (stream.index < self.skip) != before:
                 continue
-            if stream.type == "data" and "timecode" in stream.metadata:
-                continue  # the muxer makes its own timecode track from the video's tag
-            if stream.disposition & Disposition.attached_pic and name == "matroska":
+            if stream.type in self.leave_out or self._made_anew(stream):
+                continue
+            cover = bool(stream.disposition & Disposition.attached_pic)
+            if cover and name == "matroska":
                 self._attach_picture(output, stream)
-            elif container_holds(name, stream):
+            elif not (cover and name == "mov") and container_holds(name, stream):
                 self._tracks[stream.index] = _Track(_add(output, stream))
-            else:
+            elif not self._add_rewritten(output, stream):
                 self.notes.append(
                     f"{describe_stream(stream)} is left out: {name} does not hold it (.mkv may)"
                 )
+
+    def _made_anew(self, stream: av.stream.Stream) -> bool:
+        """Tell whether the muxer makes this track itself: timecode from a tag, chapter titles."""
+        if stream.type != "data":
+            return False
+        titles = stream.name == "bin_data" and bool(self._source.chapters())
+        return titles or "timecode" in stream.metadata
+
+    def _add_rewritten(
+        self, output: av.container.OutputContainer, stream: av.stream.Stream
+    ) -> bool:
+        """Add text subtitles as another kind of text; tell whether that was possible."""
+        if stream.type != "subtitle" or stream.codec_context is None:
+            return False
+        found = rewriting(stream.codec_context.name, output.format.name)
+        if found is None:
+            return False
+        try:
+            target = output.add_mux_stream(found[0])
+        except ValueError:
+            return False
+        target.metadata.update(stream.metadata)
+        target.disposition = stream.disposition
+        target.time_base = stream.time_base
+        self._tracks[stream.index] = _Track(target, found[1])
+        self.notes.append(f"{describe_stream(stream)} is written as {found[0]}: words, no styles")
+        return True
 
     def _attach_picture(
         self, output: av.container.OutputContainer, stream: av.stream.Stream
@@ -195,6 +238,11 @@ class StreamCopier:
         self, output: av.container.OutputContainer, packet: av.Packet, time: Fraction | None
     ) -> None:
         track = self._tracks[packet.stream_index]
+        if track.rewrite is not None:
+            rewritten = _rewritten(packet, track.rewrite)
+            if rewritten is None:
+                return
+            packet = rewritten
         picture = bool(track.target.disposition & Disposition.attached_pic)
         if time is not None and not picture:
             if self.cut and time < 0:
