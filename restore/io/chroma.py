@@ -4,7 +4,10 @@ Upsampling is bilinear at the siting of the samples, with the edge sample repeat
 Downsampling is its short left inverse, not a low-pass: a residual computed at full size and brought
 back to the chroma grid removes the noise that sat there in full. Where a chroma sample sits on a
 pixel the inverse picks that pixel; where it sits between two pixels it is extrapolated from both
-sides, which gives the taps (-1, 3, 3, -1) / 4.
+sides, which gives the taps (-1, 3, 3, -1) / 4 half way between them.
+
+The lines of an interlaced picture belong to two fields in turn, and so do its chroma lines: each
+field is a picture of its own, with its chroma a quarter of a line off.
 
 References:
     ITU-T H.273 (2021), section 8.7 and figure 1: chroma sample locations.
@@ -35,7 +38,23 @@ def siting_offsets(fmt: PixelFormat, location: str) -> tuple[float, float]:
     )
 
 
-def upsample(plane: FloatPlane, height: int, width: int, fmt: PixelFormat, loc: str) -> FloatPlane:
+def has_fields(height: int, fmt: PixelFormat) -> bool:
+    """Tell whether the chroma lines of an interlaced picture can be told apart by field.
+
+    They can where chroma has fewer lines and each field has its whole share of them.
+    """
+    return fmt.log2_chroma_h == 1 and height >= 4 and height % 4 != 2
+
+
+def upsample(
+    plane: FloatPlane,
+    height: int,
+    width: int,
+    fmt: PixelFormat,
+    loc: str,
+    *,
+    interlaced: bool = False,
+) -> FloatPlane:
     """Bring a chroma plane to full size by bilinear interpolation at its siting.
 
     Args:
@@ -44,32 +63,54 @@ def upsample(plane: FloatPlane, height: int, width: int, fmt: PixelFormat, loc: 
         width: Luma width.
         fmt: Layout; its log2_chroma_h and log2_chroma_w are the factors.
         loc: Siting, as in `ColorSpec.chroma_location`.
+        interlaced: Whether the lines belong to two fields in turn.
 
     Returns:
         Shape (height, width), float32.
     """
     off_h, off_w = siting_offsets(fmt, loc)
-    plane = _up_rows(plane, height, 1 << fmt.log2_chroma_h, off_h)
+    if interlaced and has_fields(height, fmt):
+        out = np.empty((height, plane.shape[1]), np.float32)
+        for field in (0, 1):
+            lines = len(range(field, height, 2))
+            out[field::2] = _up_rows(plane[field::2], lines, 2, _field_offset(off_h, field))
+        plane = out
+    else:
+        plane = _up_rows(plane, height, 1 << fmt.log2_chroma_h, off_h)
     return _up_columns(plane, width, 1 << fmt.log2_chroma_w, off_w)
 
 
-def downsample(plane: FloatPlane, fmt: PixelFormat, loc: str) -> FloatPlane:
+def downsample(
+    plane: FloatPlane, fmt: PixelFormat, loc: str, *, interlaced: bool = False
+) -> FloatPlane:
     """Bring a full-size plane to the chroma grid; the exact left inverse of `upsample`.
 
     Args:
         plane: Shape (height, width), float32.
         fmt: Layout; its log2_chroma_h and log2_chroma_w are the factors.
         loc: Siting, as in `ColorSpec.chroma_location`.
+        interlaced: Whether the lines belong to two fields in turn.
 
     Returns:
         Shape (chroma height, chroma width), float32.
     """
     off_h, off_w = siting_offsets(fmt, loc)
+    if interlaced and has_fields(plane.shape[0], fmt):
+        plane = _down(plane, 1 << fmt.log2_chroma_w, off_w, 1)
+        out = np.empty((-(-plane.shape[0] // 2), plane.shape[1]), np.float32)
+        for field in (0, 1):
+            out[field::2] = _down(plane[field::2], 2, _field_offset(off_h, field), 0)
+        return out
     axes = [(0, 1 << fmt.log2_chroma_h, off_h), (1, 1 << fmt.log2_chroma_w, off_w)]
     # The axis that only picks lines goes first: the filter then has less to do.
     for axis, step, offset in sorted(axes, key=lambda a: a[2] != int(a[2])):
         plane = _down(plane, step, offset, axis)
     return plane
+
+
+def _field_offset(offset: float, field: int) -> float:
+    """Place of a field's first chroma line, in lines of that field (H.262, figures 6-1 to 6-3)."""
+    return offset if offset != 0.5 else (0.25, 0.75)[field]
 
 
 def _weights(step: int, offset: float) -> list[tuple[int, float]]:
@@ -121,11 +162,24 @@ def _down(plane: FloatPlane, step: int, offset: float, axis: int) -> FloatPlane:
         out = _take(plane, low, step, axis, count).copy()
     else:
         taps = [_take(plane, low + d, step, axis, count) for d in (-1, 0, 1, 2)]
-        out = cv2.addWeighted(taps[1], 0.75, taps[2], 0.75, 0)
-        cv2.scaleAdd(taps[0], -0.25, out, out)
-        cv2.scaleAdd(taps[3], -0.25, out, out)
+        far, left, right, beyond = _taps(offset - low)
+        out = cv2.addWeighted(taps[1], left, taps[2], right, 0)
+        cv2.scaleAdd(taps[0], far, out, out)
+        cv2.scaleAdd(taps[3], beyond, out, out)
     _extrapolate_tail(out, plane, step * (count - 1) + offset - (size - 1), axis)
     return out
+
+
+def _taps(fraction: float) -> tuple[float, float, float, float]:
+    """Weights of four lines around a place between the second and third of them.
+
+    Two lines on either side are extrapolated to that place; the two results are averaged so that
+    white noise in the lines grows least.
+    """
+    sides = [np.array([-f, 1 + f]) for f in (fraction, 1 - fraction)]
+    powers = [float((side**2).sum()) for side in sides]
+    left, right = (side * other / sum(powers) for side, other in zip(sides, powers[::-1], strict=True))
+    return float(left[0]), float(left[1]), float(right[1]), float(right[0])
 
 
 def _take(plane: FloatPlane, start: int, step: int, axis: int, count: int) -> FloatPlane:

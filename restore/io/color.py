@@ -123,7 +123,9 @@ def to_rgb(frame: Frame) -> RGBImage:
     if fmt.family == "yuv":
         location = frame.color.chroma_location
         for i in (1, 2):
-            planes[i] = upsample(planes[i], frame.height, frame.width, fmt, location)
+            planes[i] = upsample(
+                planes[i], frame.height, frame.width, fmt, location, interlaced=frame.interlaced
+            )
         inverse = np.linalg.inv(ycc_matrix(frame.color.matrix)) / scale
     else:
         inverse = np.diag(1 / scale)
@@ -168,7 +170,8 @@ def add_residual(
     planes = list(frame.planes)
     for i, change in enumerate(changes):
         if i > 0 and fmt.family == "yuv":
-            change = downsample(change, fmt, frame.color.chroma_location)
+            location = frame.color.chroma_location
+            change = downsample(change, fmt, location, interlaced=frame.interlaced)
         planes[i] = _add(planes[i], change, fmt)
     return replace(frame, planes=tuple(planes))
 
@@ -185,6 +188,7 @@ def from_rgb(rgb: RGBImage, template: Frame) -> Frame:
     """
     fmt, color = template.format, template.color
     height, width = rgb.shape[:2]
+    fields = template.interlaced and (height, width) == (template.height, template.width)
     scale, offset = _levels(fmt, color)
     to_ycc = np.eye(3) if fmt.family == "rgb" else ycc_matrix(color.matrix)
     count = 1 if fmt.family == "gray" else 3
@@ -193,7 +197,7 @@ def from_rgb(rgb: RGBImage, template: Frame) -> Frame:
     planes = []
     for i, value in enumerate(values):
         if i > 0 and fmt.family == "yuv":
-            value = downsample(value, fmt, color.chroma_location)
+            value = downsample(value, fmt, color.chroma_location, interlaced=fields)
         planes.append(_add(np.zeros(value.shape, fmt.dtype), value, fmt))
     alpha = template.alpha
     if alpha is not None and alpha.shape != (height, width):

@@ -21,8 +21,6 @@ _FAMILY = {
     "prores": ("prores_ks",),
     "mjpeg": ("mjpeg",),
     "webp": ("libwebp_anim",),
-    "mpeg2video": ("mpeg2video",),
-    "mpeg1video": ("mpeg2video",),
     "theora": ("libvpx",),
 } | {
     name: (name,)
@@ -37,8 +35,6 @@ _LOSSLESS = {
 }  # fmt: skip
 """MP4 may hold some of these, but next to nothing plays them there: not chosen unless asked for."""
 
-_RAW_MPEG = ("mpeg2video", "mpeg1video")
-"""Streams without timestamps; MPEG-2 in a container would need a fixed rate, which VFR has not."""
 SMALLEST_X265 = 64
 """x265 writes outside its buffers when a side is shorter than its coding block (seen with 4.1)."""
 _TOO_NEW = {
@@ -60,7 +56,6 @@ _DEFAULTS: dict[str, dict[str, str]] = {
     "ffv1": {"level": "3", "slicecrc": "1", "g": "1"},
     "mjpeg": {"flags": "+qscale", "global_quality": str(2 * 118), "huffman": "optimal"},
     "libwebp_anim": {"lossless": "1"},
-    "mpeg2video": {"flags": "+qscale", "global_quality": str(2 * 118), "strict": "unofficial"},
 }
 _PRORES = {"Proxy": "0", "LT": "1", "Standard": "2", "HQ": "3", "4444": "4", "XQ": "5"}
 
@@ -140,9 +135,8 @@ def _unusual(encoder: str, container: str) -> bool:
     """Tell whether next to nothing plays a codec in a container, although it could be written."""
     if container in ("mp4", "ipod"):
         return encoder in _LOSSLESS
-    if container in ("ogg", "ogv"):  # its muxer takes any codec at first and fails at the header
-        return encoder != "libvpx"
-    return encoder == "mpeg2video" and container not in _RAW_MPEG
+    # The muxer of Ogg takes any codec at first and fails at the header.
+    return container in ("ogg", "ogv") and encoder != "libvpx"
 
 
 def _parse_format(name: str) -> PixelFormat:

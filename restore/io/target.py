@@ -85,8 +85,6 @@ def add_video(
     stream.time_base = info.time_base
     context = stream.codec_context
     context.time_base = info.time_base
-    if plan.codec == "mpeg2video":  # knows the usual rates only and takes them from here
-        context.time_base = 1 / Fraction(stream.average_rate)
     if info.sample_aspect_ratio:
         context.sample_aspect_ratio = info.sample_aspect_ratio
     context.colorspace, context.color_range = tags.matrix, tags.range
