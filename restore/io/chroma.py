@@ -178,7 +178,9 @@ def _taps(fraction: float) -> tuple[float, float, float, float]:
     """
     sides = [np.array([-f, 1 + f]) for f in (fraction, 1 - fraction)]
     powers = [float((side**2).sum()) for side in sides]
-    left, right = (side * other / sum(powers) for side, other in zip(sides, powers[::-1], strict=True))
+    left, right = (
+        side * other / sum(powers) for side, other in zip(sides, powers[::-1], strict=True)
+    )
     return float(left[0]), float(left[1]), float(right[1]), float(right[0])
 
 

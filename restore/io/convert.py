@@ -3,7 +3,6 @@
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from restore.io.color import from_rgb, resolve_color, to_rgb
 from restore.io.frame import ColorSpec, Frame, PixelFormat, Plane
@@ -73,7 +72,7 @@ def _deepen(plane: Plane, own: PixelFormat, fmt: PixelFormat, full: bool) -> Pla
     value has to stay the largest, so the upper bits are repeated below.
     """
     shift = fmt.depth - own.depth
-    wide: NDArray[np.uint16] = plane.astype(np.uint16) << shift
+    wide = plane.astype(np.uint32) << shift
     if full:
-        wide |= plane.astype(np.uint16) >> (own.depth - shift)
+        wide |= plane.astype(np.uint32) >> (own.depth - shift)
     return wide.astype(fmt.dtype)

@@ -8,10 +8,14 @@ import av
 import av.error
 
 from restore.errors import InputError
-from restore.io.demux import MAX_PIXELS, open_media
+from restore.io.demux import MAX_PIXELS, PIPE, open_media
 from restore.io.probe import StreamFacts, dolby_vision_profile
 from restore.io.timestamps import raw_stamp
 
+_SHORT = Fraction(1, 2)
+"""Seconds by which a file may end before the end that it announces."""
+_WITH_ALPHA = {"vp8": "libvpx", "vp9": "libvpx-vp9"}
+"""Decoders that read the transparency beside the picture, which FFmpeg's own leave out."""
 _BACK_OFF = (Fraction(0), Fraction(10))
 """Seconds before the target that a seek aims at; then the file is read from its beginning."""
 
@@ -20,7 +24,8 @@ class FileSource:
     """The best video stream of a media file, as FFmpeg's pictures in presentation order.
 
     Args:
-        path: The file.
+        path: The file, or `PIPE`.
+        max_pixels: Largest picture that may be decoded.
 
     Attributes:
         index: The stream's index in the container.
@@ -32,11 +37,12 @@ class FileSource:
         InputError: If the file cannot be read, or its video not be decoded.
     """
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def __init__(self, path: Path, max_pixels: int = MAX_PIXELS) -> None:
+        self.path, self.max_pixels = path, max_pixels
         self.damaged = 0
         self.notes: list[str] = []
-        self._container = open_media(path)
+        self._end = Fraction(0)
+        self._container = open_media(path, max_pixels=max_pixels)
         try:
             stream = self._container.streams.best("video")
             if stream is None:
@@ -45,10 +51,9 @@ class FileSource:
                 raise InputError(f"{path}: no decoder for its video codec; convert it first")
             self.index = int(stream.index)
             self.time_base = Fraction(stream.time_base)
+            self._check_size(stream)
             self._prepare()
             self._check_dolby_vision()
-            if stream.metadata.get("alpha_mode") == "1":
-                self.notes.append("the transparency of this VP8/VP9 video is not read and is lost")
         except BaseException:
             self._container.close()
             raise
@@ -95,13 +100,17 @@ class FileSource:
             if packet is not None and packet.has_sidedata("encryption_info"):
                 raise InputError(f"{self.path}: the video is encrypted; give an unprotected copy")
             try:
-                pictures = stream.codec_context.decode(packet)
+                pictures = self._decoder.decode(packet)
             except av.error.EOFError:
                 return
             except (av.error.FFmpegError, OSError):
                 self.damaged += 1
             for picture in pictures:
                 self.damaged += bool(picture.is_corrupt)
+                stamp = raw_stamp(picture)
+                if stamp is not None:
+                    end = (stamp + (picture.duration or 0)) * self.time_base
+                    self._end = max(self._end, end)
                 yield picture
             if packet is None or packet.size == 0:
                 return
@@ -113,13 +122,46 @@ class FileSource:
             target: Seconds on the file's own clock; earlier pictures are dropped.
         """
         wanted = target / self.time_base
-        pictures = self._seek(target)
+        pictures = self.pictures() if self.path == PIPE else self._seek(target)
         for picture in pictures:
             stamp = raw_stamp(picture)
             if stamp is None or stamp >= wanted:
                 yield picture
                 break
         yield from pictures
+
+    def missing_end(self) -> Fraction:
+        """Return the seconds by which the file ends before its announced end; 0 if it does not.
+
+        Meant for after the last picture. Reads the other streams where only they may go on.
+        """
+        stream = self._stream()
+        if self.path == PIPE:
+            return Fraction(0)
+        if stream.duration is not None:
+            start = stream.start_time or 0
+            short = (start + stream.duration) * self.time_base - self._end
+        elif self._container.duration is not None:
+            total = Fraction(self._container.duration, av.time_base) + self.begin
+            short = total - self._end
+            if short > _SHORT:
+                short = total - max(self._end, self._last_packet())
+        else:
+            return Fraction(0)
+        return short if short > _SHORT else Fraction(0)
+
+    def _last_packet(self) -> Fraction:
+        """Return the end of the last packet of all streams, in seconds."""
+        last = Fraction(0)
+        try:
+            with open_media(self.path) as container:
+                for packet in container.demux():
+                    if packet.pts is not None and packet.size:
+                        end = (packet.pts + (packet.duration or 0)) * Fraction(packet.time_base)
+                        last = max(last, end)
+        except (av.error.FFmpegError, OSError):
+            pass  # what can be read is what counts
+        return last
 
     def _seek(self, target: Fraction) -> Iterator[av.VideoFrame]:
         """Go to a key frame that gives pictures before the target; else to the beginning."""
@@ -135,7 +177,7 @@ class FileSource:
             if first is not None and stamp is not None and stamp * self.time_base <= target:
                 return _prepend(first, pictures)
         self._container.close()
-        self._container = open_media(self.path)
+        self._container = open_media(self.path, max_pixels=self.max_pixels)
         self._prepare()
         return self.pictures()
 
@@ -146,7 +188,19 @@ class FileSource:
         stream = self._stream()
         # Frame threads would lose the pictures that follow the last error of a damaged file.
         stream.thread_type = "SLICE"
-        stream.codec_context.options = {"max_pixels": str(MAX_PIXELS)}
+        self._decoder = stream.codec_context
+        if stream.metadata.get("alpha_mode") == "1" and stream.codec_context.name in _WITH_ALPHA:
+            name = _WITH_ALPHA[stream.codec_context.name]
+            self._decoder = av.CodecContext.create(name, "r")
+        self._decoder.options = {"max_pixels": str(self.max_pixels)}
+
+    def _check_size(self, stream: av.VideoStream) -> None:
+        width, height = stream.codec_context.width, stream.codec_context.height
+        if width * height > self.max_pixels:
+            raise InputError(
+                f"{self.path}: declares {width}x{height}, more than {self.max_pixels} pixels;"
+                " if you trust the file, raise --max-pixels"
+            )
 
     def _check_dolby_vision(self) -> None:
         profile = dolby_vision_profile(self._container, self.index)

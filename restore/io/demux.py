@@ -11,15 +11,17 @@ import av.format
 
 from restore.errors import InputError
 
-MAX_PIXELS = 1 << 28
-"""Largest picture that is decoded (16384 x 16384); hostile files declare larger ones."""
+MAX_PIXELS = 1 << 26
+"""Pixels of the largest picture that is decoded (8K has half of it): hostile files declare more."""
+PIPE = Path("-")
+"""Stands for standard input and standard output."""
 
 _FOLLOWS_OTHER_FILES = {
     "hls", "applehttp", "concat", "dash", "imf", "webm_dash_manifest", "sdp", "rtsp", "rtp",
     "sap", "lavfi", "tee", "ffmetadata", "tedcaptions", "image2", "image2pipe", "alias_pix",
     "brender_pix", "vapoursynth", "avisynth", "bluray", "cdg", "nut_pipe", "fbdev", "v4l2",
     "video4linux2", "x11grab", "alsa", "oss", "sndio", "jack", "pulse", "xcbgrab", "kmsgrab",
-    "iec61883", "libcdio", "openal",
+    "iec61883", "libcdio", "openal", "vobsub", "mpjpeg", "svg_pipe", "data", "bin",
 }  # fmt: skip
 
 
@@ -32,25 +34,30 @@ def _format_whitelist() -> str:
     return ",".join(sorted(parts - _FOLLOWS_OTHER_FILES))
 
 
-def open_media(path: Path, kind: str | None = None) -> av.container.InputContainer:
+def open_media(
+    path: Path, kind: str | None = None, *, max_pixels: int = MAX_PIXELS
+) -> av.container.InputContainer:
     """Open one local media file for reading.
 
     Only the protocols file and pipe are allowed, and containers that name other files (HLS, DASH,
     concat, ...) are not followed.
 
     Args:
-        path: The file.
+        path: The file, or `PIPE` for y4m on standard input.
         kind: FFmpeg's name of the container, for the few that cannot be told from their content.
+        max_pixels: Largest picture that may be decoded.
 
     Raises:
         InputError: If the file is missing, empty or of no known format.
     """
+    if path == PIPE:
+        return _open_pipe(max_pixels)
     if not path.exists():
         raise InputError(f"{path}: no such file; check the path")
     if path.is_file() and path.stat().st_size == 0:
         raise InputError(f"{path}: the file is empty; copy or record it again")
     options = {"protocol_whitelist": "file,pipe", "format_whitelist": _format_whitelist()}
-    options["max_pixels"] = str(MAX_PIXELS)
+    options["max_pixels"] = str(max_pixels)
     if kind == "image2":
         options |= {"pattern_type": "none", "format_whitelist": "image2"}
     try:
@@ -62,6 +69,16 @@ def open_media(path: Path, kind: str | None = None) -> av.container.InputContain
         )
     except (av.error.FFmpegError, OSError, ValueError) as error:
         raise InputError(f"{path}: {describe(error)}") from error
+
+
+def _open_pipe(max_pixels: int) -> av.container.InputContainer:
+    options = {"protocol_whitelist": "pipe", "max_pixels": str(max_pixels)}
+    try:
+        return av.open("pipe:0", format="yuv4mpegpipe", options=options)
+    except (av.error.FFmpegError, OSError, ValueError) as error:
+        raise InputError(
+            "standard input: no y4m stream; make one with ffmpeg -i FILE -f yuv4mpegpipe -"
+        ) from error
 
 
 def describe(error: BaseException) -> str:

@@ -1,6 +1,7 @@
 """Read a video, one frame at a time, each with its own timestamp."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from fractions import Fraction
 from itertools import chain
 from pathlib import Path
@@ -9,8 +10,10 @@ from typing import Self
 
 import av
 
-from restore.errors import InputError
+from restore.errors import InputError, UsageError
 from restore.io.decode import FileSource
+from restore.io.demux import MAX_PIXELS, PIPE
+from restore.io.fields import DEINTERLACE, ORDERS, FieldWatch, Stamped, deinterlaced
 from restore.io.formats import Layout, layout_of, unpack
 from restore.io.frame import ColorSpec, Frame
 from restore.io.probe import VideoInfo, probe, read_color, show
@@ -31,11 +34,15 @@ class VideoReader:
     alike. Without `start`, timestamps are the file's own.
 
     Args:
-        path: File, printf-like pattern, or folder of images.
+        path: File, printf-like pattern, folder of images, or ``-`` for y4m on standard input.
         start: Seconds from the beginning of the file as a player shows it.
         duration: Seconds after which reading ends.
         input_matrix: Overrides the matrix tag: 'bt601', 'bt709', 'bt2020', ...
         rate: Frames per second of image sequences.
+        deinterlace: 'auto' makes progressive pictures of those flagged as interlaced, 'on' of all;
+            one frame for one frame.
+        strict: Raise an error at the first damage instead of counting it.
+        max_pixels: Largest picture that is decoded.
 
     Attributes:
         info: What is known about the video.
@@ -45,7 +52,7 @@ class VideoReader:
 
     Raises:
         InputError: If the file cannot be read or holds no picture that can be decoded.
-        UsageError: If `input_matrix` is unknown.
+        UsageError: If `input_matrix` or `deinterlace` is unknown.
     """
 
     def __init__(
@@ -56,7 +63,13 @@ class VideoReader:
         duration: Seconds | None = None,
         input_matrix: str | None = None,
         rate: Fraction = Fraction(25),
+        deinterlace: str = "off",
+        strict: bool = False,
+        max_pixels: int = MAX_PIXELS,
     ) -> None:
+        if deinterlace not in DEINTERLACE:
+            raise UsageError(f'deinterlace "{deinterlace}": use one of {", ".join(DEINTERLACE)}')
+        self.strict = strict
         self.path = Path(path)
         self.start = None if start is None else Fraction(start)
         self.duration = None if duration is None else Fraction(duration)
@@ -68,12 +81,14 @@ class VideoReader:
         if is_sequence(self.path):
             self._source = SequenceSource(self.path, rate)
         else:
-            self._source = FileSource(self.path)
+            self._source = FileSource(self.path, max_pixels)
         self.notes = self._source.notes
-        self.video_index = self._source.index
+        self.video_index = None if self.path == PIPE else self._source.index
         self.time_base = self._source.time_base
+        self.info: VideoInfo
         try:
             self._begin()
+            self._choose_fields(deinterlace)
         except BaseException:
             self.close()
             raise
@@ -100,12 +115,31 @@ class VideoReader:
 
     def __iter__(self) -> Iterator[Frame]:
         """Yield the frames in presentation order, once."""
-        for picture, stamp in self._stamps.stamp(self._pictures):
+        whole = True
+        for picture, stamp in self._prepared():
+            self._check_damage()
             frame = self._frame(picture, stamp)
             if self._past_end(frame):
+                whole = False
                 break
             yield frame
-        self._report()
+        self._report(whole)
+
+    def _prepared(self) -> Iterator[Stamped]:
+        """Stamp the pictures, bring them to one size, look at their fields, deinterlace."""
+        pictures = self._watch.watch(self._sized(self._stamps.stamp(self._pictures)))
+        return pictures if self._every is None else deinterlaced(pictures, self._every)
+
+    def _choose_fields(self, deinterlace: str) -> None:
+        """Decide whether to deinterlace: all pictures, the flagged ones, or (None) none."""
+        order = self.info.field_order
+        self._watch = FieldWatch(order)
+        self._every: bool | None = None
+        if deinterlace == "on" or (deinterlace == "auto" and order != "progressive"):
+            self._every = deinterlace == "on"
+            self.info = replace(self.info, field_order="progressive")
+            what = f"interlaced, {ORDERS[order]}: " if order in ORDERS else ""
+            self.notes.append(f"{what}deinterlaced, one frame for one frame")
 
     def _begin(self) -> None:
         """Decode the first picture: only it tells layout and colour for certain."""
@@ -124,9 +158,30 @@ class VideoReader:
         self._pictures = chain([first], self._pictures)
         layout, color = self._describe(first)
         facts = self._source.facts()
-        self.info: VideoInfo = probe(first, layout, color, facts, self.time_base, self.offset)
+        self.info = probe(first, layout, color, facts, self.time_base, self.offset)
 
-    def _report(self) -> None:
+    def _sized(self, pictures: Iterator[Stamped]) -> Iterator[Stamped]:
+        """Scale pictures of another size to the first one's; the count is kept."""
+        width, height = self.info.width, self.info.height
+        for picture, stamp in pictures:
+            if (picture.width, picture.height) != (width, height):
+                self._resized += 1
+                duration = picture.duration
+                picture = picture.reformat(width=width, height=height)
+                picture.duration = duration
+            yield picture, stamp
+
+    def _check_damage(self, missing: Fraction | int = 0) -> None:
+        if self.strict and (self.damaged or missing):
+            what = "is cut off" if missing else "is damaged"
+            raise InputError(f"{self.path}: {what}; without --strict what is left is restored")
+
+    def _report(self, whole: bool) -> None:
+        self.notes.extend(self._watch.notes)
+        missing = self._source.missing_end() if whole else 0
+        self._check_damage(missing)
+        if missing:
+            self.notes.append(f"the input was cut off: {float(missing):.3g} s of it are missing")
         if self._resized:
             size = f"{self.info.width}x{self.info.height}"
             self.notes.append(f"{self._resized} frames of another size were scaled to {size}")
@@ -142,11 +197,6 @@ class VideoReader:
         return frame.time >= begin + self.duration
 
     def _frame(self, picture: av.VideoFrame, stamp: int) -> Frame:
-        info = self.info
-        interlaced, duration = picture.interlaced_frame, picture.duration or None
-        if (picture.width, picture.height) != (info.width, info.height):
-            self._resized += 1
-            picture = picture.reformat(width=info.width, height=info.height)
         layout, color = self._describe(picture)
         planes, alpha = unpack(picture, layout)
         return Frame(
@@ -156,8 +206,8 @@ class VideoReader:
             color=color,
             pts=stamp - round(self.offset / self.time_base),
             time_base=self.time_base,
-            duration=duration,
-            interlaced=interlaced,
+            duration=picture.duration or None,
+            interlaced=picture.interlaced_frame,
         )
 
     def _describe(self, picture: av.VideoFrame) -> tuple[Layout, ColorSpec]:

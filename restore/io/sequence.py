@@ -91,6 +91,10 @@ class SequenceSource:
     def close(self) -> None:
         """Do nothing: each file is closed when it has been read."""
 
+    def missing_end(self) -> Fraction:
+        """Return 0: nothing announces more pictures than there are."""
+        return Fraction(0)
+
     def facts(self) -> StreamFacts:
         """Return what is known without looking at the pictures."""
         return StreamFacts(

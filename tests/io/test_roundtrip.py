@@ -133,7 +133,7 @@ def packets(path, kind):
 
 def test_everything_else_is_copied(make_clip, tmp_path):
     source = make_clip(
-        "in.mkv", audio=2, setup=rich, codec="libx265", pix_fmt="yuv420p10le",
+        "in.mkv", audio=2, setup=rich, codec="libx265", pix_fmt="yuv420p10le", size=(96, 64),
         options={"x265-params": "log-level=none", "preset": "ultrafast"},
     )  # fmt: skip
     target = tmp_path / "out.mkv"
@@ -181,7 +181,7 @@ def test_hdr10_metadata_survives_x265(make_clip, tmp_path):
         "G(13250,34500)B(7500,3000)R(34000,16000)WP(15635,16450)L(10000000,50)"
     )
     source = make_clip(
-        "in.mkv", frames=3, codec="libx265", pix_fmt="yuv420p10le",
+        "in.mkv", frames=3, codec="libx265", pix_fmt="yuv420p10le", size=(96, 64),
         options={"x265-params": params, "preset": "ultrafast"},
     )  # fmt: skip
     copy(source, tmp_path / "out.mp4", options={"preset": "ultrafast"})
