@@ -61,6 +61,8 @@ class Plan:
 
     slots: int
     feedback: bool
+    behind: int
+    """Frames before the first reference."""
     frames: int
 
     @classmethod
@@ -73,14 +75,16 @@ class Plan:
         ahead = reach(slots)
         if rng.random() < config.cut_short:
             ahead = int(rng.integers(0, ahead + 1))
-        return cls(slots, feedback, config.unroll + ahead)
+        # Where the future is short, the slots reach further back: up to slots - 1 frames.
+        behind = int(rng.integers(0, slots - ahead))
+        return cls(slots, feedback, behind, behind + config.unroll + ahead)
 
 
 class WindowDataset:
     """Map a step to its batch: windows of consecutive references, in the order of time.
 
-    References start at the first frame of the clip, so that the beginning of a shot, where there
-    is no past, is trained like the rest.
+    The clip begins 0 to T - 1 frames before the first reference and ends 0 to T // 2 frames after
+    the last, so that both ends of a shot are trained like the rest.
     """
 
     def __init__(self, clips: Clips, config: TrainConfig, *, rank: int = 0, start: int = 0) -> None:
@@ -119,8 +123,9 @@ class WindowDataset:
     def _references(
         self, sample: Sample, views: list[View], plan: Plan
     ) -> Iterator[tuple[Array, Array, Link | None]]:
-        for reference in range(self.config.unroll):
-            feedback = plan.feedback and reference > 0
+        for number in range(self.config.unroll):
+            reference = plan.behind + number
+            feedback = plan.feedback and number > 0
             ahead = min(reach(plan.slots), len(views) - 1 - reference)
             offsets = choose(plan.slots, reference, ahead, feedback=feedback)
             sigma = noise_map(sample.curve, views[reference].image)

@@ -156,9 +156,9 @@ def test_averaged_weights_follow_early_and_settle_late(trainer) -> None:
 
 
 def test_batches_hold_what_the_plan_says(trainer, make_clips) -> None:
-    config = trainer(unroll=3, steps=40).config
+    config = trainer(unroll=3, steps=40, slots=(5,), slot_weights=(1.0,)).config
     dataset = WindowDataset(make_clips(), config)
-    fed = 0
+    fed, seen = 0, set()
     for step in range(8):
         plan = Plan.draw(config, step)
         windows = dataset[step]
@@ -170,7 +170,9 @@ def test_batches_hold_what_the_plan_says(trainer, make_clips) -> None:
             fed += bool(window.links)
             times = window.hyperframe.reshape(2, -1, 8, 32, 32)[0, :, 3, 0, 0]
             assert (times == 0).sum() == 1
+            seen.update((times * 3).round().astype(int).tolist())
     assert fed
+    assert {-2, -1, 0, 1} <= seen, "the past is trained like the future"
     with pytest.raises(IndexError):
         dataset[40]
 
