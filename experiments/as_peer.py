@@ -1,0 +1,33 @@
+"""The toolkit as a function of an array of frames, for benchmarks that call their candidates.
+
+    RESTORE_MODEL=denoise-awgn python … --product-call as_peer:denoised    (this folder on PYTHONPATH)
+
+RESTORE_MODEL names other weights than the preset's, RESTORE_PRESET another preset.
+"""
+
+from __future__ import annotations
+
+import os
+
+import numpy as np
+
+from restore import restore_frames
+
+
+def denoised(frames: np.ndarray, sigma: float) -> np.ndarray:
+    """Restore a clip whose noise level is known.
+
+    Args:
+        frames: Shape (T, H, W, 3), RGB, range 0 to 255: uint8, or float32 that may leave the range.
+        sigma: Noise level in 0-255 units.
+
+    Returns:
+        The restored clip, same shape and type.
+    """
+    pictures = (frame.astype(np.float32) / 255 for frame in frames)
+    model, preset = os.environ.get("RESTORE_MODEL"), os.environ.get("RESTORE_PRESET", "balanced")
+    found = restore_frames(pictures, sigma=sigma / 255, model=model, preset=preset)
+    scaled = np.stack([clean * 255 for clean in found])
+    if frames.dtype == np.uint8:
+        return np.rint(scaled).astype(np.uint8)
+    return scaled.astype(frames.dtype)
