@@ -1,8 +1,8 @@
 """The toolkit as a function of an array of frames, for benchmarks that call their candidates.
 
-    RESTORE_MODEL=denoise-awgn python … --product-call as_peer:denoised    (this folder on PYTHONPATH)
+    RESTORE_MODEL=denoise-awgn python … --product-call as_peer:denoised
 
-RESTORE_MODEL names other weights than the preset's, RESTORE_PRESET another preset.
+With this folder on PYTHONPATH. RESTORE_MODEL names other weights than the preset's, RESTORE_PRESET another preset.
 """
 
 from __future__ import annotations
