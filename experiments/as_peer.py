@@ -2,7 +2,8 @@
 
     RESTORE_MODEL=denoise-awgn python … --product-call as_peer:denoised
 
-With this folder on PYTHONPATH. RESTORE_MODEL names other weights than the preset's, RESTORE_PRESET another preset.
+With this folder on PYTHONPATH. RESTORE_MODEL names other weights than the preset's, RESTORE_PRESET
+another preset.
 """
 
 from __future__ import annotations
