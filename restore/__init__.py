@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from restore.pipeline import Summary, denoise, restore_frames, restore_video
+    from restore.clip import denoise
+    from restore.pipeline import Summary, restore_frames, restore_video
 
 __all__ = ["Summary", "__version__", "denoise", "restore_frames", "restore_video"]
 
@@ -20,7 +21,7 @@ __all__ = ["Summary", "__version__", "denoise", "restore_frames", "restore_video
 def __getattr__(name: str) -> Any:
     """Load the pipeline when it is first asked for: importing the package stays instant."""
     if name in __all__:
-        from restore import pipeline
+        from restore import clip, pipeline
 
-        return getattr(pipeline, name)
+        return getattr(clip if name == "denoise" else pipeline, name)
     raise AttributeError(f"module 'restore' has no attribute '{name}'")

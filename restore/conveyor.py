@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable
 from queue import Empty, Full, Queue
 from types import TracebackType
 from typing import Generic, Self, TypeVar
@@ -20,10 +20,11 @@ class _End:
         self.error = error
 
 
-def prefetch(items: Iterable[Item], size: int = 4) -> Iterator[Item]:
+def prefetch(items: Iterable[Item], size: int = 4) -> Generator[Item]:
     """Iterate in a thread of its own, at most `size` items ahead.
 
-    An error of the iterator is raised here; when this generator is closed the thread ends.
+    An error of the iterator is raised here; when this generator is closed the thread ends, and
+    nothing uses `items` any more.
     """
     queue: Queue[Item | _End] = Queue(size)
     stop = threading.Event()
@@ -86,9 +87,10 @@ class Conveyor(Generic[Item]):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if kind is None:
-            self.finish()
-        else:
+        try:
+            if kind is None:
+                self.finish()
+        finally:  # whatever interrupts the waiting, the function is not called after this
             self._stop.set()
             self._thread.join()
 

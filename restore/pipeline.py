@@ -6,28 +6,36 @@ size of a frame, never on the length of the file.
 
 from __future__ import annotations
 
+import hashlib
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
+from restore import __version__
 from restore.conveyor import Conveyor, prefetch
 from restore.engine import Engine, load_engine
 from restore.errors import InputError, OutputError, UsageError
-from restore.io import Frame, VideoReader, VideoWriter, add_residual, to_rgb
+from restore.handover import Handover
+from restore.io import Frame, VideoReader, add_residual, to_rgb
+from restore.io.output import Encoding
+from restore.segments import LENGTH, Target, open_target
 from restore.sequence import PRESETS, Preset, restore_shots
-
-if TYPE_CHECKING:
-    from torch import Tensor
+from restore.weights import find
 
 Array = np.ndarray
-Item = TypeVar("Item")
 Progress = Callable[[int, int | None], None]
 """Called with the frames done and the frames expected, or None where that is not known."""
+Step = tuple[Frame, "Array | None", Handover]
+"""A frame, what is to be added to it (None changes nothing), and what it leaves to the next."""
+
+_NOT_SETTINGS = {"src", "dst", "overwrite", "resume", "segment", "progress"}
+"""Arguments of `restore_video` that do not change a frame, or are compared elsewhere."""
 
 
 @dataclass
@@ -37,6 +45,8 @@ class Summary:
     source: str
     target: str
     frames: int = 0
+    resumed: int = 0
+    """Frames among them that an interrupted run had finished."""
     seconds: float = 0.0
     model: str = ""
     runtime: str = ""
@@ -68,9 +78,14 @@ def restore_video(  # noqa: D417  arguments that belong together are described t
     runtime: str = "auto",
     tile: int | None = None,
     input_matrix: str | None = None,
+    resume: bool = False,
+    segment: int = LENGTH,
     progress: Progress | None = None,
 ) -> Summary:
     """Restore a video file and leave everything else in it as it is.
+
+    The work is done in segments that lie in a hidden folder beside the target until all are there.
+    An interrupted run leaves the finished ones; a `KeyboardInterrupt` carries a note that says so.
 
     Args:
         src: Video file, picture, or image sequence.
@@ -85,12 +100,18 @@ def restore_video(  # noqa: D417  arguments that belong together are described t
         codec, crf, pix_fmt, encoder_options: As `VideoWriter` takes them; None as the input.
         device, runtime, tile: As `load_engine` takes them.
         input_matrix: Colour matrix of the input, where the file does not say or says it wrong.
+        resume: Go on after the last finished segment of an interrupted run, if there was one; the
+            file becomes the same, frame for frame, as without the interruption.
+        segment: Frames of a segment, at most; from half of that on it ends at a cut.
         progress: Told after every frame.
 
     Raises:
         RestoreError: One of its kinds, naming the file, what is wrong and what to do.
     """
-    _check(preset, sigma, strength, luma, chroma)
+    # Also those to be added in future: a segment must never be taken over into another film.
+    settings = {name: value for name, value in locals().items() if name not in _NOT_SETTINGS}
+    settings["version"] = __version__
+    _check(preset, sigma, strength, luma, chroma, segment=segment)
     began = time.monotonic()
     summary = Summary(str(src), str(dst))
     with VideoReader(
@@ -101,45 +122,57 @@ def restore_video(  # noqa: D417  arguments that belong together are described t
             name = model or PRESETS[preset].model
             engine = load_engine(name, runtime=runtime, device=device, tile=tile)
             summary.model, summary.runtime = engine.name, engine.runtime
+            settings |= {"runtime": engine.runtime, "weights": _digest(name, engine.runtime)}
         width = reader.info.width // 2 * 2 if compare else 0
-        encoding: Any = dict(codec=codec, crf=crf, pix_fmt=pix_fmt, options=encoder_options)
         size = (2 * width, reader.info.height) if compare else None
-        writer = VideoWriter(dst, reader, **encoding, size=size, overwrite=overwrite)
-        pairs = restored_frames(reader, engine, PRESETS[preset], sigma, summary.sigma)
-        _write(pairs, writer, factors, width, summary, progress)
-        summary.notes = [*reader.notes, *writer.notes]
+        options = tuple((encoder_options or {}).items())
+        encoding = Encoding(codec, crf, pix_fmt, options, size)
+        target = open_target(
+            dst, reader, encoding, settings, length=segment, resume=resume, overwrite=overwrite
+        )
+        steps = restored_frames(
+            reader, engine, PRESETS[preset], sigma, target.handover, target.done
+        )
+        _write(steps, target, reader, factors, width, summary, progress)
+        summary.notes = [*reader.notes, *target.notes]
         summary.damaged = reader.damaged
     summary.seconds = time.monotonic() - began
     return summary
 
 
 def _write(
-    pairs: Iterable[tuple[Frame, Array | None]],
-    writer: VideoWriter,
+    steps: Generator[Step],
+    target: Target,
+    reader: VideoReader,
     factors: tuple[float, float],
     width: int,
     summary: Summary,
     progress: Progress | None,
 ) -> None:
     """Add the residuals and encode; a width above 0 puts the original beside the result."""
-    expected = writer.source.info.frame_count
-    with writer, Conveyor(writer.write) as sink:
-        for done, (frame, residual) in enumerate(pairs, 1):
-            out = frame
-            if residual is not None:
-                out = add_residual(frame, residual, luma=factors[0], chroma=factors[1])
-            sink.put(beside(frame, out, width) if width else out)
-            summary.frames = done
-            if progress is not None:
-                progress(done, expected)
-        sink.finish()
+    summary.frames = summary.resumed = target.done
+    handover = target.handover
+    with target:
+        # The threads end before the files that they use are closed.
+        with closing(steps), Conveyor(target.write) as sink:
+            for frame, residual, handover in () if target.complete else steps:
+                out = frame
+                if residual is not None:
+                    out = add_residual(frame, residual, luma=factors[0], chroma=factors[1])
+                sink.put((beside(frame, out, width) if width else out, handover))
+                summary.frames += 1
+                if progress is not None:
+                    progress(summary.frames, reader.info.frame_count)
+            sink.finish()
         if summary.frames == 0:
             raise InputError(f"{summary.source}: no frame could be decoded; is it complete?")
-        if writer.frames != summary.frames:
+        target.close()
+        if target.frames != summary.frames:
             raise OutputError(
-                f"{summary.target}: {writer.frames} frames were written of {summary.frames} read; "
+                f"{summary.target}: {target.frames} frames were written of {summary.frames} read; "
                 "please report this"
             )
+    summary.sigma = list(handover.levels)
 
 
 def restored_frames(
@@ -147,25 +180,29 @@ def restored_frames(
     engine: Engine | None,
     preset: Preset,
     sigma: float | None,
-    levels: list[float],
-) -> Iterator[tuple[Frame, Array | None]]:
-    """Yield every frame with its residual, what is to be added to it; None changes nothing.
+    handover: Handover,
+    done: int = 0,
+) -> Generator[Step]:
+    """Yield every frame with its residual and what it leaves to the next.
 
     Args:
-        frames: Decoded frames.
+        frames: All decoded frames.
         engine: The model; None leaves all frames as they are.
         preset: How much is spent on a frame.
         sigma: Noise level in [0, 1]; None measures it.
-        levels: Takes the mean σ of each shot.
+        handover: Where to go on.
+        done: Number of leading frames that were restored before.
     """
+    wanted = islice(frames, done - handover.behind, None)
     if engine is None:
-        for frame in prefetch(frames):
-            yield frame, None
+        with closing(prefetch(wanted)) as decoded:
+            for frame in decoded:
+                yield frame, None, handover
         return
-    decoded = prefetch((frame, to_rgb(frame)) for frame in frames)
-    restored = restore_shots(decoded, lambda item: item[1], engine, preset, sigma, levels)
-    for (frame, image), clean in restored:
-        yield frame, clean - image
+    with closing(prefetch((frame, to_rgb(frame)) for frame in wanted)) as pairs:
+        restored = restore_shots(pairs, lambda item: item[1], engine, preset, sigma, handover)
+        for (frame, image), clean, after in restored:
+            yield frame, clean - image, after
 
 
 def restore_frames(
@@ -200,41 +237,8 @@ def restore_frames(
     chosen = PRESETS[preset]
     engine = load_engine(model or chosen.model, runtime=runtime, device=device, tile=tile)
     pictures = (_picture(frame) for frame in frames)
-    for _, clean in restore_shots(pictures, _itself, engine, chosen, sigma, []):
+    for _, clean, _ in restore_shots(pictures, _itself, engine, chosen, sigma):
         yield np.clip(clean, 0, 1)
-
-
-def denoise(frames: Any, sigma: float | None = None, **options: Any) -> Any:
-    """Denoise a clip held in memory.
-
-    Args:
-        frames: Array (T, H, W, 3) or tensor (T, 3, H, W), float RGB in [0, 1].
-        sigma: Noise level in [0, 1]; None measures it.
-        **options: Those of `restore_frames`.
-
-    Returns:
-        The restored clip: same kind, shape and type.
-
-    Raises:
-        ValueError: If the shape is neither of the two.
-        RestoreError: If options or weights cannot be used.
-    """
-    if isinstance(frames, np.ndarray):
-        if frames.ndim != 4 or frames.shape[-1] != 3:
-            raise ValueError(f"frames must be (T, H, W, 3), got {frames.shape}")
-        restored = list(restore_frames(frames, sigma=sigma, **options))
-        return np.stack(restored).astype(frames.dtype) if restored else frames.copy()
-    return _denoise_tensor(frames, sigma, options)
-
-
-def _denoise_tensor(frames: Tensor, sigma: float | None, options: dict[str, Any]) -> Tensor:
-    import torch
-
-    if frames.ndim != 4 or frames.shape[1] != 3:
-        raise ValueError(f"frames must be (T, 3, H, W), got {tuple(frames.shape)}")
-    pictures = frames.detach().permute(0, 2, 3, 1).float().cpu().numpy()
-    restored = denoise(np.ascontiguousarray(pictures), sigma, **options)
-    return torch.from_numpy(restored).permute(0, 3, 1, 2).to(frames).contiguous()
 
 
 def beside(original: Frame, restored: Frame, width: int) -> Frame:
@@ -250,13 +254,20 @@ def beside(original: Frame, restored: Frame, width: int) -> Frame:
     return replace(original, planes=planes, alpha=alpha)
 
 
-def _check(preset: str, sigma: float | None, *factors: float) -> None:
+def _check(preset: str, sigma: float | None, *factors: float, segment: int = LENGTH) -> None:
     if preset not in PRESETS:
         raise UsageError(f'preset "{preset}" is unknown; choose one of {", ".join(PRESETS)}')
     if sigma is not None and not 0 <= sigma <= 1:
         raise UsageError(f"sigma must lie in [0, 1] (0 to 255 on the command line), got {sigma}")
+    if segment < 1:
+        raise UsageError(f"a segment must have a frame or more, not {segment}")
     if any(not 0 <= factor <= 4 for factor in factors):
         raise UsageError(f"strength, luma and chroma must lie in [0, 4], got {factors}")
+
+
+def _digest(model: str, runtime: str) -> str:
+    path = find(model, ".safetensors" if runtime == "torch" else ".onnx")
+    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def _exact(seconds: Fraction | float | None) -> Fraction | None:

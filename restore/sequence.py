@@ -1,6 +1,7 @@
 """Restore a stream of frames: shots told apart, noise measured, one frame after the other.
 
-Memory is bounded by the window, whatever the length of the stream.
+Memory is bounded by the window, whatever the length of the stream. After every frame there is a
+`Handover` from which another run can go on as if there had been no interruption.
 """
 
 from __future__ import annotations
@@ -8,14 +9,16 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from itertools import groupby, islice, repeat, tee
+from itertools import chain, groupby, islice, repeat, tee
 from typing import Any, TypeVar
 
 import numpy as np
 
 from restore.align import Aligner, DISFlow, View
 from restore.align.flow import search_image
-from restore.analyse import NoiseCurve, estimate_noise, find_cuts, noise_map
+from restore.analyse import CutDetector, NoiseCurve, noise_map
+from restore.analyse.follow import MEASURED, follow_noise
+from restore.handover import Handover
 from restore.hyperframe import choose, feed_back, gather, pack
 
 Array = np.ndarray
@@ -33,6 +36,11 @@ class Preset:
     passes: int = 1
     finest_scale: int = 1
 
+    @property
+    def context(self) -> int:
+        """Earlier frames that the restoration of a frame may look at."""
+        return max(self.passes * (self.slots - 1), MEASURED - 1)
+
 
 PRESETS = {
     "fast": Preset("denoise", slots=3),
@@ -41,17 +49,47 @@ PRESETS = {
 }
 """Presets by name."""
 
-MEASURED = 5
-"""Frames from which the noise of a shot is measured."""
-REFRESH = 48
-"""Frames after which it is measured again; lamps and gains change within a shot."""
-SMOOTHING = 0.3
-"""Weight of the newer measurement."""
-
 
 def reach(slots: int) -> int:
     """Return how many frames ahead a hyperframe of that many slots may look."""
     return slots // 2
+
+
+class _Window:
+    """The frames of a shot that are looked at, linked, and the one to be restored among them."""
+
+    def __init__(
+        self,
+        source: Iterator[tuple[Array, NoiseCurve, Array | None]],
+        slots: int,
+        aligner: Aligner,
+        reference: int,
+    ) -> None:
+        self._source, self._slots, self._aligner = source, slots, aligner
+        self._exhausted = False
+        self.views: list[View] = []
+        self.noise: list[NoiseCurve] = []
+        self.reference = reference
+
+    def fill(self) -> bool:
+        """Read as far ahead as is looked, forget what is no longer; False after the last frame."""
+        while not self._exhausted and len(self.views) <= self.reference + reach(self._slots):
+            item = next(self._source, None)
+            if item is None:
+                self._exhausted = True
+            else:
+                self._append(*item)
+        surplus = max(self.reference - (self._slots - 1), 0)
+        del self.views[:surplus], self.noise[:surplus]
+        self.reference -= surplus
+        return self.reference < len(self.views)
+
+    def _append(self, image: Array, curve: NoiseCurve, guide: Array | None) -> None:
+        self.views.append(View(image, search_image(image if guide is None else guide)))
+        self.noise.append(curve)
+        if self._slots > 1 and len(self.views) > 1:
+            sigma = curve.mean_sigma if guide is None else 0.0
+            self._aligner.link(self.views[-2], self.views[-1], sigma)
 
 
 def restore_shot(
@@ -63,6 +101,8 @@ def restore_shot(
     aligner: Aligner,
     feedback: bool = True,
     guides: Iterable[Array] | None = None,
+    behind: int = 0,
+    previous: Array | None = None,
 ) -> Iterator[Array]:
     """Restore consecutive frames of one shot.
 
@@ -75,46 +115,27 @@ def restore_shot(
         feedback: Give the previous output back to the model as a slot.
         guides: Frames in which motion is searched instead, one for each of `images`; None searches
             the frames themselves.
+        behind: Number of leading frames that were restored before and are only looked at.
+        previous: The last of those, restored.
 
     Yields:
-        Clean frames, same shape, one for each frame in, in the same order; not clipped.
+        Clean frames, same shape, one for each frame in but those `behind`, in the same order; not
+        clipped.
     """
     known = repeat(curves) if isinstance(curves, NoiseCurve) else curves
     source = zip(images, known, repeat(None) if guides is None else guides, strict=False)
-    views: list[View] = []
-    noise: list[NoiseCurve] = []
-    reference = 0
-    previous: Array | None = None
-    exhausted = False
-    while True:
-        while not exhausted and len(views) <= reference + reach(slots):
-            item = next(source, None)
-            if item is None:
-                exhausted = True
-                break
-            image, curve, guide = item
-            views.append(View(image, search_image(image if guide is None else guide)))
-            noise.append(curve)
-            if slots > 1 and len(views) > 1:
-                aligner.link(views[-2], views[-1], curve.mean_sigma if guide is None else 0.0)
-        if reference >= len(views):
-            return
-        sigma = noise_map(noise[reference], views[reference].image)
+    window = _Window(source, slots, aligner, behind)
+    while window.fill():
+        views, reference = window.views, window.reference
+        sigma = noise_map(window.noise[reference], views[reference].image)
         use = feedback and previous is not None and slots > 1
-        ahead = len(views) - 1 - reference
-        parts = gather(
-            views, reference, choose(slots, reference, ahead, feedback=use), sigma, aligner
-        )
+        offsets = choose(slots, reference, len(views) - 1 - reference, feedback=use)
+        parts = gather(views, reference, offsets, sigma, aligner)
         if use and previous is not None:
-            back = feed_back(previous, views[reference], views[reference - 1], sigma)
-            parts.insert(0, back)
-        clean = engine(pack(parts))
-        previous = np.ascontiguousarray(np.moveaxis(clean, 0, 2))
+            parts.insert(0, feed_back(previous, views[reference], views[reference - 1], sigma))
+        previous = np.ascontiguousarray(np.moveaxis(engine(pack(parts)), 0, 2))
         yield previous
-        if reference >= slots - 1:
-            del views[0], noise[0]
-        else:
-            reference += 1
+        window.reference += 1
 
 
 def restore_twice(
@@ -124,15 +145,32 @@ def restore_twice(
     *,
     slots: int,
     aligner: Aligner,
+    behind: int = 0,
+    previous: Array | None = None,
 ) -> Iterator[Array]:
     """Restore a shot, then once more with the motion searched in the restored frames.
 
-    Arguments and frames as in `restore_shot`; a few more frames are held.
+    The first pass feeds nothing back, so that it can be taken up anywhere. Arguments and frames as
+    in `restore_shot`; a few more frames are held.
     """
-    pictures = tee(images)
+    first, second = tee(images)
     known = (curves, curves) if isinstance(curves, NoiseCurve) else tee(curves)
-    guides = restore_shot(pictures[0], engine, known[0], slots=slots, aligner=aligner)
-    return restore_shot(pictures[1], engine, known[1], slots=slots, aligner=aligner, guides=guides)
+    seen = min(behind, slots - 1)  # of these, the second pass needs the guides again
+    guides = restore_shot(
+        first, engine, known[0], slots=slots, aligner=aligner, feedback=False, behind=behind - seen
+    )
+    unseen = behind - seen
+    noise = known[1] if isinstance(known[1], NoiseCurve) else islice(known[1], unseen, None)
+    return restore_shot(
+        islice(second, unseen, None),
+        engine,
+        noise,
+        slots=slots,
+        aligner=aligner,
+        guides=guides,
+        behind=seen,
+        previous=previous,
+    )
 
 
 def restore_shots(
@@ -141,8 +179,8 @@ def restore_shots(
     engine: Engine,
     preset: Preset,
     sigma: float | None,
-    levels: list[float],
-) -> Iterator[tuple[Item, Array]]:
+    handover: Handover | None = None,
+) -> Iterator[tuple[Item, Array, Handover]]:
     """Restore a stream of frames, shot by shot: nothing crosses a cut.
 
     Args:
@@ -151,54 +189,92 @@ def restore_shots(
         engine: The model.
         preset: How much is spent on a frame.
         sigma: Noise level in [0, 1]; None measures it, shot by shot.
-        levels: Takes the mean σ of each shot.
+        handover: Where to go on; the first `handover.behind` items were restored before. None
+            begins anew.
 
     Yields:
-        Every item with its picture restored, same shape, not clipped.
+        Every other item with its picture restored, same shape, not clipped, and the handover to
+        the item after it.
     """
+    state = handover or Handover()
     aligner = Aligner(DISFlow(preset.finest_scale))
-    run = restore_shot if preset.passes == 1 else restore_twice
-    marked = find_cuts(items, picture=picture)
+    source = iter(items)
+    seen = [(item, False, state.detector) for item in islice(source, state.behind)]
+    marked = chain(seen, _marked(source, picture, state.detector))
     for _, shot in groupby(marked, key=_ShotNumber()):
-        kept, shown, measured = tee((item for item, _ in shot), 3)
-        curves = noise_of(map(picture, measured), sigma, levels)
-        clean = run(map(picture, shown), engine, curves, slots=preset.slots, aligner=aligner)
-        yield from zip(kept, clean, strict=True)
+        steps = _continue_shot(shot, picture, engine, preset, sigma, aligner, state)
+        for item, clean, after in steps:
+            state = after
+            yield item, clean, after
+        state = Handover(levels=state.levels, detector=state.detector)
+
+
+Marked = tuple[Item, bool, CutDetector | None]
+"""An item, whether a shot starts with it, and a detector that has seen it and none after it."""
+
+
+def _continue_shot(
+    shot: Iterable[Marked[Item]],
+    picture: Callable[[Item], Array],
+    engine: Engine,
+    preset: Preset,
+    sigma: float | None,
+    aligner: Aligner,
+    state: Handover,
+) -> Iterator[tuple[Item, Array, Handover]]:
+    """Restore one shot from its first frame, or from where the state left it."""
+    kept, shown, measured = tee(shot, 3)
+    noise, curves = tee(
+        follow_noise((picture(m[0]) for m in measured), sigma, state.curves, state.age)
+    )
+    run = restore_shot if preset.passes == 1 else restore_twice
+    restored = run(
+        (picture(marked[0]) for marked in shown),
+        engine,
+        noise,
+        slots=preset.slots,
+        aligner=aligner,
+        behind=state.behind,
+        previous=state.previous,
+    )
+    new = zip(islice(kept, state.behind, None), islice(curves, state.behind, None), strict=False)
+    recent = deque(state.curves, preset.context)
+    age, levels = state.age, state.levels
+    for clean in restored:
+        (item, _, detector), curve = next(new)
+        levels = levels if age else (*levels, curve.mean_sigma)
+        age += 1
+        recent.append(curve)
+        yield item, clean, Handover(age, levels, tuple(recent), clean, detector)
+
+
+def _marked(
+    items: Iterable[Item], picture: Callable[[Item], Array], detector: CutDetector | None
+) -> Iterator[Marked[Item]]:
+    """Yield every item with whether a shot starts with it; see `restore.analyse.find_cuts`."""
+    detector = CutDetector() if detector is None else detector.copy()
+    answered_before = detector.pending
+    waiting: deque[tuple[Item, CutDetector]] = deque()
+
+    def answers() -> Iterator[bool]:
+        for item in items:
+            answer = detector.push(picture(item))
+            waiting.append((item, detector.copy()))
+            if answer is not None:
+                yield answer
+        yield from detector.finish()
+
+    for starts in islice(answers(), answered_before, None):
+        item, snapshot = waiting.popleft()
+        yield item, starts, snapshot
 
 
 class _ShotNumber:
-    """Number the shot of each (item, starts a new shot) that comes by."""
+    """Number the shot of each marked item that comes by."""
 
     def __init__(self) -> None:
         self._number = 0
 
-    def __call__(self, marked: tuple[Any, bool]) -> int:
+    def __call__(self, marked: Marked[Any]) -> int:
         self._number += marked[1]
         return self._number
-
-
-def noise_of(
-    images: Iterable[Array], sigma: float | None, levels: list[float]
-) -> Iterator[NoiseCurve]:
-    """Yield the noise curve of every frame of a shot.
-
-    It is measured on the first frames, again now and then, and moves slowly.
-
-    Args:
-        images: Frames of one shot, shape (H, W, 3).
-        sigma: Noise level in [0, 1] that is given; None measures it.
-        levels: Takes the mean σ of the shot, measured first.
-    """
-    if sigma is not None:
-        levels.append(sigma)
-        yield from repeat(NoiseCurve.white(sigma))
-    source = iter(images)
-    recent = deque(islice(source, MEASURED), MEASURED)
-    curve = estimate_noise(recent)
-    levels.append(curve.mean_sigma)
-    yield from [curve] * len(recent)
-    for number, image in enumerate(source, 1):
-        recent.append(image)
-        if number % REFRESH == 0:
-            curve = curve.blend(estimate_noise(recent), SMOOTHING)
-        yield curve

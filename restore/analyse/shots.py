@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple, TypeVar
 
 import cv2
@@ -87,6 +87,44 @@ class CutDetector:
     def finish(self) -> list[bool]:
         """Answer for the last frames, for which no more look-ahead will come, in order."""
         return [self._answer() for _ in range(self._seen - self._answered)]
+
+    @property
+    def pending(self) -> int:
+        """Number of frames seen that have not been answered for."""
+        return self._seen - self._answered
+
+    def copy(self) -> CutDetector:
+        """Return a detector that goes on from here by itself."""
+        other = CutDetector()
+        other.__dict__.update(self.__dict__)
+        other._thumbnails, other._steps = self._thumbnails.copy(), self._steps.copy()
+        return other
+
+    def state(self) -> dict[str, npt.NDArray[Any]]:
+        """Return all that is remembered, as arrays; the inverse of `from_state`."""
+        kept = [*self._thumbnails, self._picture]
+        shown = [thumbnail for thumbnail in kept if thumbnail is not None]
+        images = [thumbnail.image for thumbnail in shown]
+        return {
+            "images": np.array(images, np.float32).reshape(-1, _HEIGHT, _WIDTH, 3),
+            "noise": np.array([thumbnail.noise for thumbnail in shown], np.float64),
+            "blank": np.array([thumbnail is None for thumbnail in kept]),
+            "steps": np.array(self._steps, np.float64),
+            "counts": np.array([self._seen, self._answered]),
+        }
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, npt.NDArray[Any]]) -> CutDetector:
+        """Return the detector whose `state` this is."""
+        detector = cls()
+        pairs = zip(state["images"], state["noise"], strict=True)
+        shown = (_Thumbnail(image, float(noise)) for image, noise in pairs)
+        kept = [None if blank else next(shown) for blank in state["blank"]]
+        detector._picture = kept.pop()
+        detector._thumbnails.extend(kept)
+        detector._steps.extend(float(step) for step in state["steps"])
+        detector._seen, detector._answered = (int(count) for count in state["counts"])
+        return detector
 
     def _answer(self) -> bool:
         number = self._answered

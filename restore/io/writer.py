@@ -9,7 +9,7 @@ from typing import Self
 from av.error import FFmpegError
 
 from restore.errors import OutputError
-from restore.io.encode import PictureEncoder
+from restore.io.encode import Coding, PictureEncoder
 from restore.io.frame import Frame
 from restore.io.images import ImageWriter
 from restore.io.output import Encoding, OutputFile
@@ -36,6 +36,7 @@ class VideoWriter:
         size: (width, height) if it differs from the source's.
         overwrite: Replace an existing file.
         interlaced: Whether the frames are interlaced; default: as the source.
+        encoding: All that is asked of the encoder, in place of the arguments above.
 
     Attributes:
         frames: Number of frames written.
@@ -57,22 +58,29 @@ class VideoWriter:
         size: tuple[int, int] | None = None,
         overwrite: bool = False,
         interlaced: bool | None = None,
+        encoding: Encoding | None = None,
     ) -> None:
         self.path = Path(path)
         self.source = source
         self.frames = 0
         self._done = False
         self._images: ImageWriter | None = None
+        if encoding is None:
+            listed = tuple((options or {}).items())
+            encoding = Encoding(codec, crf, pix_fmt, listed, size, interlaced)
         check_target(self.path, source.path, overwrite)
         if is_sequence(self.path):
-            self._images = ImageWriter(self.path, source.info, options, overwrite)
+            self._images = ImageWriter(self.path, source.info, dict(encoding.options), overwrite)
             return
         token = secrets.token_hex(4)
         partial = self.path.with_name(f".restore-partial-{token}{self.path.suffix}")
-        listed = tuple((options or {}).items())
-        encoding = Encoding(codec, crf, pix_fmt, listed, size, interlaced)
         self._file = OutputFile(self.path, partial, source, encoding)
         self._encoder = PictureEncoder(self._file.coding, self._file.video)
+
+    @property
+    def coding(self) -> Coding | None:
+        """How the video is coded; None for pictures."""
+        return None if self._images is not None else self._file.coding
 
     @property
     def notes(self) -> list[str]:
@@ -91,7 +99,7 @@ class VideoWriter:
         if kind is None:
             self.close()
         else:
-            self._discard()
+            self.discard()
 
     def write(self, frame: Frame) -> None:
         """Encode one frame; its pts is kept to the tick of the source's time base.
@@ -125,14 +133,14 @@ class VideoWriter:
                 self._file.mux(self._encoder.finish())
                 self._file.finish()
         except (FFmpegError, OSError) as error:
-            self._discard()
+            self.discard()
             raise self._unwritable(error) from error
         except BaseException:
-            self._discard()
+            self.discard()
             raise
         self._done = True
 
-    def _discard(self) -> None:
+    def discard(self) -> None:
         """Remove what was written so far."""
         if self._done:
             return
