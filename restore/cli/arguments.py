@@ -67,6 +67,13 @@ def tile(text: str) -> int:
     return int(text)
 
 
+def frames(text: str) -> int:
+    """Read a number of frames."""
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError("must be a whole number, 1 or more")
+    return int(text)
+
+
 def key_value(text: str) -> tuple[str, str]:
     """Read an option of the encoder, key=value."""
     key, equals, value = text.partition("=")
@@ -132,6 +139,16 @@ def add_encoding(parser: argparse.ArgumentParser) -> None:
     """Add the options about the output file."""
     group = parser.add_argument_group("output file")
     group.add_argument("--overwrite", action="store_true", help="replace an existing file")
+    group.add_argument(
+        "--resume", action="store_true", help="go on with what an interrupted run has finished"
+    )
+    group.add_argument(
+        "--segment",
+        type=frames,
+        default=240,
+        metavar="FRAMES",
+        help="after how many frames work is safe from interruption (default: %(default)s)",
+    )
     group.add_argument("--codec", help="FFmpeg's name of the encoder (default: the input's codec)")
     group.add_argument("--crf", type=quality, metavar="N", help="constant quality of the encoder")
     group.add_argument("--pix-fmt", metavar="NAME", help="pixel format (default: the input's)")

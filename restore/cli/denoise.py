@@ -92,6 +92,8 @@ def _denoise(args: argparse.Namespace, command: str) -> int:
             duration=args.duration,
             compare=args.compare,
             overwrite=args.overwrite,
+            resume=args.resume,
+            segment=args.segment,
             codec=args.codec,
             crf=args.crf,
             pix_fmt=args.pix_fmt,
@@ -107,7 +109,7 @@ def _denoise(args: argparse.Namespace, command: str) -> int:
     elif not args.quiet:
         for note in summary.notes:
             print(f"{PROG}: {note}", file=sys.stderr)
-        rate = summary.frames / max(summary.seconds, 1e-3)
+        rate = (summary.frames - summary.resumed) / max(summary.seconds, 1e-3)
         took = f"{as_clock(summary.seconds)} ({rate:.3g} fps)"
         print(f"{args.target}: {summary.frames} frames in {took}", file=sys.stderr)
     if args.report:

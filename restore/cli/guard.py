@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
 
 from restore.cli.system import missing_library_hint
 from restore.errors import InterruptedRun, RestoreError
@@ -27,12 +31,14 @@ def guarded(prog: str, command: Callable[[], int], *, traceback: bool = False) -
     if traceback or os.environ.get("RESTORE_DEBUG"):
         return command()
     try:
-        code = command()
-        sys.stdout.flush()
+        with _stoppable():
+            code = command()
+            sys.stdout.flush()
     except RestoreError as error:
-        return _say(prog, " ".join(str(error).split()), error.exit_code)
-    except KeyboardInterrupt:
-        return _say(prog, "stopped before the end.", InterruptedRun.exit_code)
+        return _say(prog, "; ".join([" ".join(str(error).split()), *notes(error)]), error.exit_code)
+    except KeyboardInterrupt as stop:
+        text = "; ".join(["stopped before the end", *notes(stop)])
+        return _say(prog, f"{text}.", InterruptedRun.exit_code)
     except BrokenPipeError:
         # Nobody reads any more; Python's own flush at exit must not complain either.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -50,6 +56,38 @@ def guarded(prog: str, command: Callable[[], int], *, traceback: bool = False) -
             RestoreError.exit_code,
         )
     return code
+
+
+def notes(error: BaseException) -> list[str]:
+    """Return what was added to an error on its way, such as what is kept of an interrupted run."""
+    return getattr(error, "__notes__", [])
+
+
+@contextmanager
+def _stoppable() -> Iterator[None]:
+    """Stop in good order at the first Ctrl-C or SIGTERM, and at once at the second."""
+
+    def leave(number: int, frame: FrameType | None) -> None:
+        os._exit(InterruptedRun.exit_code)
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        for each in ours:
+            signal.signal(each, leave)
+        raise KeyboardInterrupt
+
+    signals = (signal.SIGINT, signal.SIGTERM)
+    if threading.current_thread() is not threading.main_thread():
+        yield  # only the main thread may say what a signal does
+        return
+    before = {each: signal.getsignal(each) for each in signals}
+    ours = [each for each in signals if before[each] not in (None, signal.SIG_IGN)]
+    try:
+        for each in ours:
+            signal.signal(each, stop)
+        yield
+    finally:
+        for each in ours:
+            signal.signal(each, before[each])
 
 
 def _say(prog: str, message: str, code: int) -> int:

@@ -22,23 +22,25 @@ def as_clock(seconds: float) -> str:
     return f"{hours}:{minute:02d}:{second:02d}" if hours else f"{minute}:{second:02d}"
 
 
-def describe(done: int, total: int | None, elapsed: float) -> str:
+def describe(done: int, total: int | None, elapsed: float, before: int = 0) -> str:
     """Say frames, frames per second, and after the first second the time left and in all.
 
     Args:
         done: Frames finished.
         total: Frames in all; None if the file does not say.
         elapsed: Seconds since the first call.
+        before: Frames among them that had been finished by an earlier run.
 
     Returns:
         Such as "48/240 frames, 12.3 fps, 0:16 left, 0:20 in all".
     """
     text = f"{done}/{total} frames" if total else f"{done} frames"
-    if not done or elapsed < _FIRST_ESTIMATE:
+    if done <= before or elapsed < _FIRST_ESTIMATE:
         return text
-    text += f", {done / elapsed:.3g} fps"
+    rate = (done - before) / elapsed
+    text += f", {rate:.3g} fps"
     if total and total >= done:
-        whole = elapsed * total / done
+        whole = elapsed + (total - done) / rate
         text += f", {as_clock(whole - elapsed)} left, {as_clock(whole)} in all"
     return text
 
@@ -66,6 +68,7 @@ class ProgressDisplay:
         self._quiet, self._now = quiet, now
         self._began = now()
         self._next = self._began + _FIRST_ESTIMATE
+        self._before: int | None = None
         self._bar: Progress | None = None
         self._task: TaskID | None = None
 
@@ -90,7 +93,9 @@ class ProgressDisplay:
         if self._quiet:
             return
         now = self._now()
-        text = describe(done, total, now - self._began)
+        if self._before is None:
+            self._before = done - 1
+        text = describe(done, total, now - self._began, self._before)
         if self._bar is not None and self._task is not None:
             self._bar.update(self._task, completed=done, total=total, description=text)
         elif now >= self._next:
