@@ -60,7 +60,7 @@ class Handover:
         """Read what `save` wrote.
 
         Raises:
-            OSError, ValueError, KeyError: If the file is missing or damaged.
+            OSError, ValueError, KeyError, BadZipFile: If the file is missing or damaged.
         """
         with np.load(path, allow_pickle=False) as file:
             stored = {name: file[name] for name in file.files}

@@ -14,6 +14,7 @@ import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import IO, Any
+from zipfile import BadZipFile
 
 from restore.errors import OutputError, UsageError
 from restore.handover import Handover
@@ -117,7 +118,7 @@ class WorkFolder:
             return Handover(levels=self._levels)
         try:
             return Handover.load(self._state(len(self.parts)))
-        except (OSError, ValueError, KeyError) as error:
+        except (OSError, ValueError, KeyError, BadZipFile) as error:
             raise self._damaged() from error
 
     def add(self, part: Written, handover: Handover, *, last: bool) -> None:

@@ -1,11 +1,15 @@
 """Segments: every run works in them, joined they are what one encoder would have written."""
 
+import time
+from dataclasses import replace
+
 import av
 import numpy as np
 import pytest
+from conftest import pattern
 
-from restore.errors import OutputError, RestoreError, UsageError
-from restore.io import VideoReader
+from restore.errors import OutputError, UsageError
+from restore.io import VideoReader, VideoWriter, from_rgb
 from restore.pipeline import restore_video
 from restore.workfolder import WorkFolder, fingerprint, work_folder
 
@@ -32,8 +36,8 @@ def packets(path, kind):
 
 def assert_equal(first, second):
     assert len(first) == len(second) > 0
-    for (time, planes), (other, others) in zip(first, second, strict=True):
-        assert time == other
+    for (shown_at, planes), (other, others) in zip(first, second, strict=True):
+        assert shown_at == other
         for a, b in zip(planes, others, strict=True):
             np.testing.assert_array_equal(a, b)
 
@@ -60,8 +64,6 @@ def test_the_joined_file_is_like_one_encoder_s(make_clip, tmp_path, codec, suffi
         frames=21,
         pts=pts,
         audio=int(audio),
-        options={"bf": "2"},
-        time_base=Fraction(1, 1000),
     )
     whole, joined = tmp_path / f"whole{suffix}", tmp_path / f"joined{suffix}"
     options = {"strength": 0, "codec": codec, "encoder_options": QUICK.get(codec, {})}
@@ -87,20 +89,22 @@ def test_the_joined_file_is_like_one_encoder_s(make_clip, tmp_path, codec, suffi
 LOSSLESS = {"codec": "ffv1", "preset": "fast", "segment": 8, "runtime": "onnx"}
 
 
-class Stop:
-    """Interrupt a run when so many frames are done."""
+def interrupted(source, target, after, *, segment=8, **options):
+    """Interrupt a run when so many frames are restored and the writing thread has kept up."""
+    kept = (after - 1) // segment  # a segment ends when the frame after it comes
 
-    def __init__(self, after: int) -> None:
-        self.after = after
-
-    def __call__(self, done: int, total: int | None) -> None:
-        if done == self.after:
+    def stop(done: int, total: int | None) -> None:
+        del total
+        if done == after:
+            manifest = work_folder(target) / "manifest.json"
+            limit = time.monotonic() + 20
+            while kept and (not manifest.exists() or manifest.read_text().count("sha") < kept):
+                assert time.monotonic() < limit
+                time.sleep(0.01)
             raise KeyboardInterrupt
 
-
-def interrupted(source, target, after, **options):
     with pytest.raises(KeyboardInterrupt) as caught:
-        restore_video(source, target, progress=Stop(after), **options)
+        restore_video(source, target, progress=stop, segment=segment, **options)
     assert not target.exists()
     return " ".join(caught.value.__notes__)
 
@@ -145,7 +149,7 @@ def test_what_is_left_is_neither_used_nor_removed_unasked(source, tmp_path):
     options = {"strength": 0, "segment": 8}
     interrupted(source, target, 20, **options)
     left = sorted(work_folder(target).iterdir())
-    with pytest.raises(UsageError, match="16 frames in .*--resume .* --overwrite") as caught:
+    with pytest.raises(UsageError, match=r"16 frames in .*--resume .* --overwrite") as caught:
         restore_video(source, target, **options)
     assert "\n" not in str(caught.value)
     assert sorted(work_folder(target).iterdir()) == left
@@ -224,13 +228,38 @@ def test_a_folder_without_a_finished_segment_is_no_hindrance(source, tmp_path):
     assert list(tmp_path.iterdir()) == [target]
 
 
-def test_segments_end_at_cuts(make_clip, tmp_path):
-    ...
+def write_shots(path, template, lengths):
+    """Write shots of the moving pattern, each in other colours, to a lossless clip."""
+    with VideoReader(template) as reader, VideoWriter(path, reader, codec="ffv1") as writer:
+        frame = next(iter(reader))
+        for shot, length in enumerate(lengths):
+            for number in range(length):
+                image = np.roll(pattern(number), shot, axis=2)[:: 1 - 2 * (shot % 2)]
+                pts = None if writer.frames == 0 else 40 * writer.frames
+                shown = from_rgb(image.astype(np.float32) / 255, replace(frame, pts=pts))
+                writer.write(shown)
+    return path
 
 
-@pytest.mark.parametrize("suffix", ["%03d.png", ".gif"])
-def test_other_outputs_are_not_resumed(clip, tmp_path, suffix):
-    summary = restore_video(clip, tmp_path / f"out{suffix}", strength=0, resume=True)
+@pytest.mark.parametrize(
+    ("lengths", "expected"),
+    [((6, 9), [6, 8, 1]), ((3, 9), [8, 4]), ((8, 2), [8, 2]), ((4, 4, 4), [4, 4, 4])],
+)
+def test_segments_end_at_cuts_from_half_their_length_on(clip, tmp_path, lengths, expected):
+    source = write_shots(tmp_path / "in.mkv", clip, lengths)
+    target = tmp_path / "out.mkv"
+    quiet = {"sc_threshold": "0", "g": "1000"}  # the encoder begins anew only with a segment
+    restore_video(source, target, preset="fast", segment=8, codec="libx264", encoder_options=quiet)
+    with av.open(str(target)) as container:
+        found = sorted((p.pts, p.is_keyframe) for p in container.demux(video=0) if p.size)
+    starts = [number for number, (_, key) in enumerate(found) if key]
+    assert np.diff([*starts, len(found)]).tolist() == expected
+
+
+@pytest.mark.parametrize("suffix", ["%03d.png", ".apng"])
+def test_other_outputs_are_not_resumed(make_clip, tmp_path, suffix):
+    source = make_clip("in.mkv", codec="ffv1", pix_fmt="bgr0")
+    summary = restore_video(source, tmp_path / f"out{suffix}", strength=0, resume=True)
     assert any("cannot be resumed" in note for note in summary.notes)
     assert summary.frames == 12
 
