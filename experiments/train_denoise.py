@@ -17,7 +17,7 @@ import argparse
 import math
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
@@ -91,11 +91,13 @@ def build(config: TrainConfig) -> torch.nn.Module:
     return model
 
 
-def parse(argv: list[str] | None) -> tuple[argparse.Namespace, TrainConfig]:
+def parse(
+    argv: list[str] | None, what: str = "a denoiser"
+) -> tuple[argparse.Namespace, TrainConfig]:
     """Return the command line and the configuration it describes."""
     parser = argparse.ArgumentParser(
         allow_abbrev=False,
-        description="Train a denoiser.",
+        description=f"Train {what}.",
         epilog="Any field of TrainConfig can be set: --batch 8",
     )
     parser.add_argument("--config", help="TOML file with fields of TrainConfig")
@@ -115,15 +117,28 @@ def parse(argv: list[str] | None) -> tuple[argparse.Namespace, TrainConfig]:
     return args, TrainConfig.load(args.config, overrides)
 
 
-def main(argv: list[str] | None = None) -> int:
-    """Run the command; returns its exit code."""
+def main(
+    argv: list[str] | None = None,
+    *,
+    data: Callable[[TrainConfig], tuple[ClipDataset, list[Sample]]] = datasets,
+    what: str = "a denoiser",
+    prog: str = "train_denoise",
+) -> int:
+    """Run the command; returns its exit code.
+
+    Args:
+        argv: Arguments; default: those of the process.
+        data: Gives training set and validation samples of a configuration.
+        what: What is trained, for the help.
+        prog: Name of the command, for messages.
+    """
     try:
-        args, config = parse(argv)
+        args, config = parse(argv, what)
         print(config.to_toml(), flush=True)
         if args.print_config:
             return 0
         folder = Path(args.out or f"runs/{config.name}")
-        training, samples = datasets(config)
+        training, samples = data(config)
         trainer = Trainer(config, build(config), training, folder)
         if trainer.resume():
             print(f"resumed at step {trainer.step}", flush=True)
@@ -146,7 +161,7 @@ def main(argv: list[str] | None = None) -> int:
                 f"weights in {folder / (config.name + '.safetensors')}"
             )
     except RestoreError as error:
-        print(f"train_denoise: {error}", file=sys.stderr)
+        print(f"{prog}: {error}", file=sys.stderr)
         return error.exit_code
     except KeyboardInterrupt:
         print("interrupted: the same command goes on from the last checkpoint", file=sys.stderr)

@@ -14,17 +14,19 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from restore.align import Aligner, DISFlow, View
-from restore.align.flow import search_image
+from restore.align import Aligner, DISFlow, View, aligner_for
 from restore.analyse import CutDetector, NoiseCurve, noise_map
 from restore.analyse.follow import MEASURED, follow_noise
 from restore.handover import Handover
 from restore.hyperframe import choose, feed_back, gather, pack
+from restore.memory import pack_with_memory, reduce, remember
 
 Array = np.ndarray
 Item = TypeVar("Item")
 Engine = Callable[[Array], Array]
-"""A model as the loop sees it: hyperframe (T*8, H, W) in, clean picture (3, H, W) out."""
+"""A model as the loop sees it: hyperframe (T*8, H, W) in, clean picture (3, H, W) out.
+
+One that enlarges says so in an attribute `scale`; what it takes is told in `restore.memory`."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +55,11 @@ PRESETS = {
 def reach(slots: int) -> int:
     """Return how many frames ahead a hyperframe of that many slots may look."""
     return slots // 2
+
+
+def scale_of(engine: Engine) -> int:
+    """Return the enlargement by a model; 1 if it says nothing."""
+    return int(getattr(engine, "scale", 1))
 
 
 class _Window:
@@ -84,8 +91,23 @@ class _Window:
         self.reference -= surplus
         return self.reference < len(self.views)
 
+    def hyperframe(self, previous: Array | None, scale: int) -> Array:
+        """Align neighbours and previous output to the reference and lay them out."""
+        views, reference = self.views, self.reference
+        sigma = noise_map(self.noise[reference], views[reference].image)
+        ahead = len(views) - 1 - reference
+        takes_slot = previous is not None and scale == 1
+        offsets = choose(self._slots, reference, ahead, feedback=takes_slot)
+        parts = gather(views, reference, offsets, sigma, self._aligner)
+        if previous is None:
+            return pack(parts) if scale == 1 else pack_with_memory(parts, scale, None)
+        near = views[reference], views[reference - 1]
+        if scale == 1:
+            return pack([feed_back(previous, *near, sigma), *parts])
+        return pack_with_memory(parts, scale, remember(previous, *near, sigma, scale))
+
     def _append(self, image: Array, curve: NoiseCurve, guide: Array | None) -> None:
-        self.views.append(View(image, search_image(image if guide is None else guide)))
+        self.views.append(self._aligner.view(image, guide))
         self.noise.append(curve)
         if self._slots > 1 and len(self.views) > 1:
             sigma = curve.mean_sigma if guide is None else 0.0
@@ -119,21 +141,16 @@ def restore_shot(
         previous: The last of those, restored.
 
     Yields:
-        Clean frames, same shape, one for each frame in but those `behind`, in the same order; not
-        clipped.
+        Clean frames, enlarged by the engine's scale, one for each frame in but those `behind`, in
+        the same order; not clipped.
     """
     known = repeat(curves) if isinstance(curves, NoiseCurve) else curves
     source = zip(images, known, repeat(None) if guides is None else guides, strict=False)
     window = _Window(source, slots, aligner, behind)
+    scale = scale_of(engine)
     while window.fill():
-        views, reference = window.views, window.reference
-        sigma = noise_map(window.noise[reference], views[reference].image)
-        use = feedback and previous is not None and slots > 1
-        offsets = choose(slots, reference, len(views) - 1 - reference, feedback=use)
-        parts = gather(views, reference, offsets, sigma, aligner)
-        if use and previous is not None:
-            parts.insert(0, feed_back(previous, views[reference], views[reference - 1], sigma))
-        previous = np.ascontiguousarray(np.moveaxis(engine(pack(parts)), 0, 2))
+        hyperframe = window.hyperframe(previous if feedback and slots > 1 else None, scale)
+        previous = np.ascontiguousarray(np.moveaxis(engine(hyperframe), 0, 2))
         yield previous
         window.reference += 1
 
@@ -167,7 +184,7 @@ def restore_twice(
         noise,
         slots=slots,
         aligner=aligner,
-        guides=guides,
+        guides=(reduce(guide, scale_of(engine)) for guide in guides),
         behind=seen,
         previous=previous,
     )
@@ -193,11 +210,12 @@ def restore_shots(
             begins anew.
 
     Yields:
-        Every other item with its picture restored, same shape, not clipped, and the handover to
-        the item after it.
+        Every other item with its picture restored, enlarged by the engine's scale, not clipped,
+        and the handover to the item after it.
     """
     state = handover or Handover()
-    aligner = Aligner(DISFlow(preset.finest_scale))
+    scale = scale_of(engine)
+    aligner = aligner_for(scale, DISFlow(preset.finest_scale if scale == 1 else 0))
     source = iter(items)
     seen = [(item, False, state.detector) for item in islice(source, state.behind)]
     marked = chain(seen, _marked(source, picture, state.detector))

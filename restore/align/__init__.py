@@ -1,5 +1,6 @@
 """Align neighbours to the reference: flow, warp, confidence, refinement."""
 
+from restore.align.fine import FineAligner, aligner_for
 from restore.align.flow import FLOWS, DISFlow, FlowEstimator, RAFTFlow
 from restore.align.refine import Aligned, Aligner, Motion, View, half_variance, warp_full
 from restore.align.warp import warp, warp_torch
@@ -9,10 +10,12 @@ __all__ = [
     "Aligned",
     "Aligner",
     "DISFlow",
+    "FineAligner",
     "FlowEstimator",
     "Motion",
     "RAFTFlow",
     "View",
+    "aligner_for",
     "half_variance",
     "warp",
     "warp_full",

@@ -40,6 +40,8 @@ class View:
     search: Array
     to_next: Motion | None = None
     to_previous: Motion | None = None
+    doubt: Array | None = None
+    """Variance that the picture's own detail adds where motion is off by a little, (h, w)."""
 
     @classmethod
     def of(cls, image: Array) -> View:
@@ -64,10 +66,16 @@ class Aligned:
 class Aligner:
     """Aligns the frames of one shot to each other."""
 
+    search_noise = SEARCH_NOISE
+
     def __init__(self, flow: FlowEstimator | None = None, *, refinements: int = 1) -> None:
         """Choose the flow (DIS by default) and how often a chained flow is refined."""
         self.flow = flow or DISFlow()
         self.refinements = refinements
+
+    def view(self, image: Array, guide: Array | None = None) -> View:
+        """Prepare a frame (H, W, 3) whose motion is searched in `guide`, or in itself."""
+        return View(image, search_image(image if guide is None else guide))
 
     def link(self, previous: View, current: View, sigma: float) -> None:
         """Estimate the motion between two consecutive frames, both ways, and note it on them.
@@ -77,7 +85,7 @@ class Aligner:
             current: The frame after it.
             sigma: Typical noise of a pixel, range [0, 1]; the shortcuts are judged against it.
         """
-        shift = global_shift(current.search, previous.search, sigma * 255 * SEARCH_NOISE)
+        shift = global_shift(current.search, previous.search, sigma * 255 * self.search_noise)
         if shift is None:
             current.to_previous = Motion(self.flow(current.search, previous.search))
             previous.to_next = Motion(self.flow(previous.search, current.search))

@@ -35,6 +35,10 @@ class TrainConfig:
     """Degradation recipe: "awgn" or "mixed"."""
     recipe_config: dict[str, Any] = field(default_factory=dict)
     """Overrides of that recipe's fields."""
+    scale: int = 1
+    """Enlargement; above 1 clips are shrunk by it before they are degraded."""
+    shrinks: tuple[str, ...] = ("bi", "bi", "bd")
+    """Ways to shrink, each as likely as the others: see `restore.data.shrink`."""
     sampler: str = "consecutive"
     """How frames are drawn from a clip, by name: see `restore.data.sampling`."""
     sampler_config: dict[str, Any] = field(default_factory=dict)
@@ -42,7 +46,7 @@ class TrainConfig:
     cache: str = ""
     """Folder for decoded frames; empty keeps them in memory."""
     patch: int = 96
-    """Side of the training crops in pixels."""
+    """Side of the training crops in pixels, of the clean picture."""
     batch: int = 4
     """Clips per step and process."""
     accumulate: int = 1
@@ -107,13 +111,17 @@ class TrainConfig:
 
     def __post_init__(self) -> None:
         """Reject what cannot work, naming the field."""
-        for name in ("batch", "accumulate", "unroll", "steps", "patch", "validate_every"):
+        for name in (
+            "batch", "accumulate", "unroll", "steps", "patch", "validate_every", "scale"
+        ):  # fmt: skip
             if getattr(self, name) < 1:
                 raise UsageError(f"{name} must be at least 1, got {getattr(self, name)}")
         if len(self.slots) != len(self.slot_weights) or min(self.slots) < 1:
             raise UsageError("slots and slot_weights must pair up, slots from 1 upwards")
         if self.amp not in ("off", "bf16", "fp16"):
             raise UsageError(f'amp must be "off", "bf16" or "fp16", got "{self.amp}"')
+        if self.patch % self.scale:
+            raise UsageError(f"patch {self.patch} must be a multiple of scale {self.scale}")
         if not 0 <= self.ema < 1:
             raise UsageError(f"ema must lie in [0, 1), got {self.ema}")
 

@@ -19,13 +19,13 @@ from torch.distributed import (
     init_process_group,
     is_initialized,
 )
+from torch.nn import functional
 from torch.nn.parallel import DistributedDataParallel
 from torch.optim.swa_utils import AveragedModel
 from torch.utils.checkpoint import checkpoint
 from torch.utils.data import DataLoader
 
 from restore.errors import RestoreError
-from restore.hyperframe import SLOT
 from restore.training.checkpoint import load_checkpoint, save_checkpoint
 from restore.training.config import TrainConfig
 from restore.training.objective import Objective
@@ -217,12 +217,12 @@ class Trainer:
             quiet = self.world > 1 and not final
             with self._quiet() if quiet else contextlib.nullcontext():
                 output = self._forward(hyperframe)
-                terms = self.objective(output, clean, hyperframe, window, before, self.step)
+                terms = self.objective(output, clean, window, before, self.step)
                 torch.autograd.backward(self.scaler.scale(terms["loss"] * share))
             before = output.detach(), clean
             with torch.no_grad():
                 terms["psnr"] = _psnr(output, clean)
-                terms["psnr_noisy"] = _psnr(_reference(hyperframe), clean)
+                terms["psnr_noisy"] = _psnr(_reference(window).to(clean), clean)
                 for key, value in terms.items():
                     totals[key] = totals.get(key, torch.zeros(())) + value.detach().cpu() * share
 
@@ -259,9 +259,14 @@ class Trainer:
         return output.float()
 
 
-def _reference(hyperframe: Tensor) -> Tensor:
-    slots = hyperframe.reshape(len(hyperframe), -1, SLOT, *hyperframe.shape[-2:])
-    return (slots[:, :, :3] * (slots[:, :, 3:4] == 0)).sum(1)
+def _reference(window: Window) -> Tensor:
+    """Return what would stand there without a model: the reference, enlarged where need be."""
+    slots = torch.from_numpy(window.slots)
+    image = (slots[:, :, :3] * (slots[:, :, 3:4] == 0)).sum(1)
+    if window.scale == 1:
+        return image
+    size = window.clean.shape[-2:]
+    return functional.interpolate(image, size, mode="bicubic", align_corners=False)
 
 
 def _psnr(output: Tensor, clean: Tensor) -> Tensor:

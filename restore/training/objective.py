@@ -7,10 +7,10 @@ import copy
 import numpy as np
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 from restore.align import Motion
 from restore.align.warp import resize_flow
-from restore.hyperframe import SLOT
 from restore.losses import (
     alignment_weights,
     charbonnier,
@@ -47,7 +47,6 @@ class Objective:
         self,
         output: Tensor,
         clean: Tensor,
-        hyperframe: Tensor,
         window: Window,
         before: tuple[Tensor, Tensor] | None,
         step: int,
@@ -55,24 +54,24 @@ class Objective:
         """Return the terms and their weighted sum under "loss".
 
         Args:
-            output: Restored pictures, shape (B, 3, H, W).
+            output: Restored pictures, shape of `window.clean`.
             clean: Clean pictures, same shape.
-            hyperframe: What the model saw, shape (B, T*8, H, W).
-            window: Where it came from.
+            window: What the model saw.
             before: Restored and clean pictures of the frame before, if there is one.
             step: Number of the step, which decides the phase.
         """
         config = self.config
-        slots = hyperframe.reshape(len(hyperframe), -1, SLOT, *hyperframe.shape[-2:])
+        slots = torch.from_numpy(window.slots)
         neighbours = slots[:, slots[0, :, 3, 0, 0] != 0]
-        strong, soft = alignment_weights(neighbours[:, :, 4])
+        weights = alignment_weights(neighbours[:, :, 4].to(output.device))
+        strong, soft = (_to_size(weight, output) for weight in weights)
         terms = {"pixel": charbonnier(output, clean, strong)}
         loss = config.pixel * terms["pixel"]
         if config.temporal > 0 and before is not None and window.links:
             flow = torch.from_numpy(
                 np.stack([_full_flow(link.reference.to_previous, output) for link in window.links])
             ).to(output.device)
-            trust = slots[:, 0, 4:5]
+            trust = _to_size(torch.from_numpy(window.trust).to(output.device), output)
             terms["temporal"] = temporal_loss(output, before[0], clean, before[1], flow, trust)
             loss = loss + config.temporal * terms["temporal"]
         if step >= config.pixel_phase * config.steps:
@@ -83,6 +82,13 @@ class Objective:
                 terms["lpips"] = perceptual_loss(self.network, output, clean, soft)
                 loss = loss + config.lpips * terms["lpips"]
         return terms | {"loss": loss}
+
+
+def _to_size(weight: Tensor, like: Tensor) -> Tensor:
+    """Return a map (B, 1, h, w) at the size of the output."""
+    if weight.shape[-2:] == like.shape[-2:]:
+        return weight
+    return functional.interpolate(weight, like.shape[-2:], mode="bilinear", align_corners=False)
 
 
 def _full_flow(motion: Motion | None, like: Tensor) -> np.ndarray:

@@ -8,9 +8,10 @@ import numpy as np
 import torch
 from torch import nn
 
-from restore.align import Aligner
+from restore.align import aligner_for
 from restore.analyse import NoiseCurve
 from restore.data.degrade import Sample
+from restore.memory import enlarge
 from restore.metrics.fidelity import psnr
 from restore.sequence import restore_shot
 
@@ -18,11 +19,12 @@ Array = np.ndarray
 
 
 class TorchEngine:
-    """A torch module as `restore.sequence` wants it: hyperframe (T*8, H, W) -> (3, H, W)."""
+    """A torch module as `restore.sequence` wants it: hyperframe (C, H, W) -> picture."""
 
     def __init__(self, model: nn.Module) -> None:
         """Wrap a model, which stays where it is."""
         self.model = model
+        self.scale = int(getattr(model, "scale", 1))
         self.device = next(model.parameters()).device
 
     def __call__(self, hyperframe: Array) -> Array:
@@ -68,26 +70,28 @@ def validate(
             noisy, restored and clean side by side, shape (H, 3*W, 3), float32 in [0, 1].
 
     Returns:
-        "psnr GROUP" and "gain GROUP" (over the noisy clip), in dB, and their means under
+        "psnr GROUP" and "gain GROUP" (over the noisy clip, enlarged bicubically), in dB, and their means under
         "val_psnr" and "val_gain".
     """
     model.eval()
-    engine, aligner = TorchEngine(model), Aligner()
+    engine = TorchEngine(model)
+    aligner = aligner_for(engine.scale)
     groups: dict[str, list[tuple[float, float]]] = {}
     for sample in samples:
         shot = restore_shot(sample.noisy, engine, sample.curve, slots=slots, aligner=aligner)
         restored = [np.clip(out, 0, 1) for out in shot]
+        before = [enlarge(noisy, engine.scale) for noisy in sample.noisy]
         pairs = [
             (psnr(clean, out), psnr(clean, noisy))
-            for out, clean, noisy in zip(restored, sample.clean, sample.noisy, strict=True)
+            for out, clean, noisy in zip(restored, sample.clean, before, strict=True)
         ]
-        after, before = np.mean(pairs, axis=0)
+        after, untouched = np.mean(pairs, axis=0)
         group = str(sample.meta["group"])
         if show is not None and group not in groups:
             middle = len(restored) // 2
-            row = (sample.noisy[middle].clip(0, 1), restored[middle], sample.clean[middle])
+            row = (before[middle].clip(0, 1), restored[middle], sample.clean[middle])
             show(group, np.concatenate(row, axis=1))
-        groups.setdefault(group, []).append((after, after - before))
+        groups.setdefault(group, []).append((after, after - untouched))
     figures: dict[str, float] = {}
     for group, values in groups.items():
         figures[f"psnr {group}"], figures[f"gain {group}"] = map(float, np.mean(values, axis=0))

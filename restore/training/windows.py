@@ -9,10 +9,11 @@ from typing import Protocol
 
 import numpy as np
 
-from restore.align import Aligner, View
+from restore.align import View, aligner_for
 from restore.analyse import noise_map
 from restore.data.degrade import Sample
 from restore.hyperframe import SLOT, Slot, choose, feed_back, gather, pack, write_slot
+from restore.memory import memory_slots, pack_with_memory, remember
 from restore.sequence import reach
 from restore.training.config import TrainConfig
 
@@ -41,18 +42,37 @@ class Window:
     """One reference frame of every clip of a batch."""
 
     hyperframe: Array
-    """Shape (B, T*8, H, W); with feedback its first slot is still empty."""
+    """Shape (B, T*8, H, W); with feedback its first slot is still empty. Where the picture is
+    enlarged the memory stands behind the slots, empty as well."""
     clean: Array
-    """Shape (B, 3, H, W)."""
+    """Shape (B, 3, scale * H, scale * W)."""
     links: tuple[Link, ...]
     """One for each clip, or none without feedback."""
+    scale: int = 1
+
+    @property
+    def slots(self) -> Array:
+        """The slots (B, T, 8, H, W) without the memory."""
+        count = self.hyperframe.shape[1] - SLOT * memory_slots(self.scale)
+        size = self.hyperframe.shape[-2:]
+        return self.hyperframe[:, :count].reshape(len(self.hyperframe), -1, SLOT, *size)
+
+    @property
+    def trust(self) -> Array:
+        """Confidence of the previous outputs once they are filled in, (B, 1, H, W)."""
+        at = 4 if self.scale == 1 else self.hyperframe.shape[1] - SLOT * memory_slots(self.scale)
+        return self.hyperframe[:, at : at + 1]
 
     def fill(self, previous: Array) -> None:
-        """Write the previous outputs, shape (B, 3, H, W), to the first slot."""
+        """Write the previous outputs, shape of `clean`, to the first slot or the memory."""
         for target, image, link in zip(self.hyperframe, previous, self.links, strict=True):
             picture = np.ascontiguousarray(np.moveaxis(image, 0, 2))
-            slot = feed_back(picture, link.reference, link.previous, link.sigma)
-            write_slot(slot, target[:SLOT])
+            views = link.reference, link.previous
+            if self.scale == 1:
+                write_slot(feed_back(picture, *views, link.sigma), target[:SLOT])
+            else:
+                memory = remember(picture, *views, link.sigma, self.scale)
+                target[-len(memory) :] = memory
 
 
 @dataclass(frozen=True)
@@ -90,7 +110,7 @@ class WindowDataset:
     def __init__(self, clips: Clips, config: TrainConfig, *, rank: int = 0, start: int = 0) -> None:
         """Set the source, the configuration, the process's rank and the first step."""
         self.clips, self.config, self.rank, self.start = clips, config, rank, start
-        self.aligner = Aligner()
+        self.aligner = aligner_for(config.scale)
 
     def __len__(self) -> int:
         """Return the number of batches left: one for each step and accumulation."""
@@ -109,12 +129,12 @@ class WindowDataset:
         plan = Plan.draw(self.config, step)
         first = (self.rank * self.config.accumulate + part) * self.config.batch
         clips = [self.windows(step, first + i, plan) for i in range(self.config.batch)]
-        return [_stack(refs) for refs in zip(*clips, strict=True)]
+        return [_stack(refs, self.config.scale) for refs in zip(*clips, strict=True)]
 
     def windows(self, step: int, index: int, plan: Plan) -> list[tuple[Array, Array, Link | None]]:
         """Align and pack every reference of one clip."""
         sample = self.clips.sample(step, index, frames=plan.frames)
-        views = [View.of(image) for image in sample.noisy]
+        views = [self.aligner.view(image) for image in sample.noisy]
         if plan.slots > 1:
             for previous, current in pairwise(views):
                 self.aligner.link(previous, current, sample.curve.mean_sigma)
@@ -127,17 +147,23 @@ class WindowDataset:
             reference = plan.behind + number
             feedback = plan.feedback and number > 0
             ahead = min(reach(plan.slots), len(views) - 1 - reference)
-            offsets = choose(plan.slots, reference, ahead, feedback=feedback)
+            enlarging = self.config.scale > 1  # then the memory takes no slot
+            takes_slot = feedback and not enlarging
+            offsets = choose(plan.slots, reference, ahead, feedback=takes_slot)
             sigma = noise_map(sample.curve, views[reference].image)
             slots = gather(views, reference, offsets, sigma, self.aligner)
             link = None
-            if feedback:
+            if takes_slot:
                 slots.insert(0, Slot(np.zeros_like(sigma), -1, sigma))
+            if feedback:
                 link = Link(views[reference], views[reference - 1], sigma)
-            yield pack(slots), np.moveaxis(sample.clean[reference], 2, 0), link
+            packed = (
+                pack_with_memory(slots, self.config.scale, None) if enlarging else pack(slots)
+            )
+            yield packed, np.moveaxis(sample.clean[reference], 2, 0), link
 
 
-def _stack(parts: tuple[tuple[Array, Array, Link | None], ...]) -> Window:
+def _stack(parts: tuple[tuple[Array, Array, Link | None], ...], scale: int) -> Window:
     frames, clean, links = zip(*parts, strict=True)
     kept = tuple(link for link in links if link is not None)
-    return Window(np.stack(frames), np.stack(clean), kept)
+    return Window(np.stack(frames), np.stack(clean), kept, scale)

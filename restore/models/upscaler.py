@@ -1,0 +1,158 @@
+"""The multi-frame upscaler: 3D stem, learned temporal fusion, 2D trunk, pixel-shuffle head."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from restore.hyperframe import SLOT, TIME_UNIT
+from restore.memory import memory_slots
+from restore.models.blocks import Trunk, crop, pad_to_multiple
+from restore.models.denoiser import LOGITS, VARIANCE_FLOOR
+
+REACH = 2
+"""Pixels to each side that the bicubic kernel reads."""
+
+
+class Upscaler(nn.Module):
+    """Enlarge the reference of a hyperframe by a whole factor.
+
+    The stem looks at all slots with factorised 3D convolutions at the input's size; every slot
+    sees the reference beside itself. It yields, for each slot and each of its features, a weight
+    in time, which starts from confidence / σ², and the features are folded under these weights.
+    The trunk sees them with the reference, the fused picture, the noise left in both, and the
+    previous output, folded to the input's size (`restore.memory`).
+
+    The answer is the bicubic enlargement of the reference (mixed with the fused picture where
+    there is noise), plus learned detail, plus a gated share of what the previous output has
+    beyond the bicubic one. So nothing has to be learned to equal bicubic, and detail that was
+    found once need not pass the trunk again.
+
+    Works for any number of slots.
+    """
+
+    def __init__(
+        self,
+        *,
+        scale: int = 4,
+        stem: int = 16,
+        channels: tuple[int, ...] = (32,),
+        blocks: tuple[int, ...] = (3,),
+    ) -> None:
+        """Set factor and widths.
+
+        Args:
+            scale: Enlargement: 2, 3 or 4.
+            stem: Channels of the 3D stem.
+            channels: Channels of the trunk at 1/1, 1/2, … of the input's size.
+            blocks: Residual blocks of each level of the trunk.
+
+        Raises:
+            ValueError: If the scale is below 2.
+        """
+        super().__init__()
+        if scale < 2:
+            raise ValueError(f"scale must be 2 or more, got {scale}")
+        self.scale = scale
+        self.multiple = 2 ** (len(channels) - 1)
+        self.memory = SLOT * memory_slots(scale)
+        detail = 3 * scale * scale
+        self.look = nn.Conv2d(SLOT, stem, 3, padding=1)
+        self.look_reference = nn.Conv2d(3, stem, 3, padding=1, bias=False)
+        self.compare = nn.Conv3d(stem, stem, (3, 1, 1), padding=(1, 0, 0))
+        self.vote = nn.Conv3d(stem, stem + 1, 1)  # one for each feature, one for the picture
+        nn.init.zeros_(self.vote.weight)
+        nn.init.zeros_(self.vote.bias)  # type: ignore[arg-type]
+        self.recall = nn.Conv2d(detail + 1, stem, 1)
+        # Folded features, recalled ones, reference, fused picture, the noise left in both.
+        self.enter = nn.Conv2d(2 * stem + 3 + 3 + 2, channels[0], 3, padding=1)
+        self.trunk = Trunk(tuple(channels), tuple(blocks))
+        self.answer = nn.Conv2d(channels[0], detail + 2, 3, padding=1)
+        with torch.no_grad():
+            self.answer.weight.mul_(0.1)  # start from the bicubic picture
+            self.answer.bias.zero_()  # type: ignore[union-attr]
+            self.answer.bias[-1] = -2.0  # type: ignore[index]
+        self.register_buffer("kernel", bicubic_kernel(scale), persistent=False)
+
+    def forward(self, hyperframe: Tensor) -> Tensor:
+        """Enlarge.
+
+        Args:
+            hyperframe: Shape (B, C, H, W), laid out by `restore.memory.pack_with_memory`.
+
+        Returns:
+            The clean picture, shape (B, 3, scale * H, scale * W), not clipped.
+
+        Raises:
+            ValueError: If the channels are not those of at least one slot and the memory.
+        """
+        slots_at = hyperframe.shape[1] - self.memory
+        if hyperframe.ndim != 4 or slots_at % SLOT or slots_at < SLOT:
+            raise ValueError(
+                f"a hyperframe for scale {self.scale} is (B, T*{SLOT} + {self.memory}, H, W), "
+                f"got {tuple(hyperframe.shape)}"
+            )
+        height, width = hyperframe.shape[-2:]
+        x = pad_to_multiple(hyperframe, self.multiple)
+        slots, memory = x[:, : -self.memory], x[:, -self.memory :]
+        trust, folded_memory = memory[:, :1], memory[:, 1 : 1 + 3 * self.scale**2]
+        folded, reference, fused, noise = self._fold(slots)
+        extra = (folded_memory - self.enlarge(reference)) * trust
+        recalled = torch.relu(self.recall(torch.cat((extra, trust), 1)))
+        seen = torch.cat((folded, recalled, reference, fused, noise), 1)
+        out = self.answer(self.trunk(torch.relu(self.enter(seen))))
+        # Bounded, so that neither gate can close for good (see the denoiser).
+        gates = torch.sigmoid(LOGITS * torch.tanh(out[:, -2:] / LOGITS))
+        base = self.enlarge(reference + gates[:, 1:] * (fused - reference))
+        clean = functional.pixel_shuffle(base + out[:, :-2] + gates[:, :1] * extra, self.scale)
+        return crop(clean, self.scale * height, self.scale * width)
+
+    def _fold(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """Fold the slots (B, T*8, H, W) over time.
+
+        Returns:
+            Features, the reference, the fused picture, and σ of the noise left in the latter two.
+        """
+        slots = x.reshape(len(x), -1, SLOT, *x.shape[-2:])  # (B, T, 8, H, W)
+        count = slots.shape[:2]
+        image, time, trust, sigma = slots.split((3, 1, 1, 3), dim=2)
+        is_reference = (time[..., :1, :1].abs() < 0.5 / TIME_UNIT).to(x.dtype)
+        reference = (image * is_reference).sum(1)
+        variance = (sigma * sigma).mean(2, keepdim=True) + VARIANCE_FLOOR  # (B, T, 1, H, W)
+
+        features = self.look(slots.flatten(0, 1))
+        features = features.reshape(*count, *features.shape[1:])
+        features = torch.relu(features + self.look_reference(reference)[:, None])
+        features = torch.relu(self.compare(features.transpose(1, 2)))  # (B, C, T, H, W)
+        start = torch.log(trust.clamp_min(1e-4) / variance).transpose(1, 2)
+        weights = torch.softmax(start + self.vote(features), dim=2)
+
+        folded = (features * weights[:, :-1]).sum(2)
+        share = weights[:, -1:].transpose(1, 2)
+        fused = (image * share).sum(1)
+        left = torch.sqrt((share * share * variance).sum(1))
+        noise = torch.sqrt((variance * is_reference).sum(1))
+        return folded, reference, fused, torch.cat((left, noise), 1)
+
+    def enlarge(self, image: Tensor) -> Tensor:
+        """Enlarge (B, 3, H, W) bicubically, folded: (B, 3 * scale², H, W)."""
+        padded = functional.pad(image, (REACH,) * 4, mode="replicate")
+        return functional.conv2d(padded, self.kernel, groups=3)  # type: ignore[arg-type]
+
+
+def bicubic_kernel(scale: int) -> Tensor:
+    """Return bicubic enlargement as one convolution, shape (3 * scale², 1, 5, 5), a = -1/2.
+
+    Pixel centres as everywhere: output pixel j looks at input (j + 1/2) / scale - 1/2.
+
+    References:
+        Keys, Cubic Convolution Interpolation for Digital Image Processing, 1981, eq. 15.
+    """
+    phase = (torch.arange(scale, dtype=torch.float64) + 0.5) / scale - 0.5
+    x = (torch.arange(-REACH, REACH + 1, dtype=torch.float64) - phase[:, None]).abs()
+    near = 1.5 * x**3 - 2.5 * x**2 + 1
+    far = -0.5 * x**3 + 2.5 * x**2 - 4 * x + 2
+    taps = torch.where(x < 1, near, torch.where(x < 2, far, 0.0))  # (scale, 5)
+    kernel = torch.einsum("iy,jx->ijyx", taps, taps).reshape(scale * scale, 1, *2 * [5])
+    return kernel.repeat(3, 1, 1, 1).float()
