@@ -70,8 +70,8 @@ def validate(
             noisy, restored and clean side by side, shape (H, 3*W, 3), float32 in [0, 1].
 
     Returns:
-        "psnr GROUP" and "gain GROUP" (over the noisy clip, enlarged bicubically), in dB, and their means under
-        "val_psnr" and "val_gain".
+        "psnr GROUP" and "gain GROUP" (over the noisy clip, enlarged bicubically), in dB, and their
+        means under "val_psnr" and "val_gain".
     """
     model.eval()
     engine = TorchEngine(model)

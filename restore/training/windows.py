@@ -157,9 +157,7 @@ class WindowDataset:
                 slots.insert(0, Slot(np.zeros_like(sigma), -1, sigma))
             if feedback:
                 link = Link(views[reference], views[reference - 1], sigma)
-            packed = (
-                pack_with_memory(slots, self.config.scale, None) if enlarging else pack(slots)
-            )
+            packed = pack_with_memory(slots, self.config.scale, None) if enlarging else pack(slots)
             yield packed, np.moveaxis(sample.clean[reference], 2, 0), link
 
 
