@@ -3,11 +3,13 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from restore.analyse import NoiseCurve
 from restore.data import Consecutive, MixedRecipe, builtin_source
 from restore.data.shrink import (
     SHRINKS,
     CleanRecipe,
     SmallDataset,
+    mistaken,
     shrink_area,
     shrink_bicubic,
     shrink_gaussian,
@@ -89,6 +91,15 @@ def test_noise_is_that_of_the_small_picture() -> None:
     sample = make(MixedRecipe(), scale=2).sample(0, 0)
     assert sample.noisy.shape == (3, 32, 48, 3)
     assert sample.meta["curve"] in ("known", "measured", "oracle")
+
+
+def test_some_are_told_noise_that_is_texture() -> None:
+    rng, told = np.random.default_rng(0), NoiseCurve((0.001, 0.0, 0.0), (0.0, 0.0, 0.0))
+    curves = [mistaken(told, rng) for _ in range(300)]
+    more = [c.mean_sigma - told.mean_sigma for c in curves]
+    assert 0.3 < np.mean(np.array(more) > 0) < 0.5
+    assert 8 / 255 < max(c.sigma(np.zeros(3))[1] for c in curves) <= 12 / 255
+    assert all(c.slope == told.slope for c in curves)
 
 
 def test_a_patch_has_to_divide() -> None:
