@@ -17,7 +17,7 @@ from restore.models import MODELS
 from restore.sequence import restore_shot
 from restore.training import TrainConfig, Trainer
 from restore.training.validation import TorchEngine, validate
-from restore.training.windows import WindowDataset
+from restore.training.windows import Plan, Window, WindowDataset
 
 CHANGES = {"model": "upscaler-tiny", "scale": 2, "patch": 64, "feedback": 1.0, "cut_short": 0.0}
 
@@ -40,9 +40,13 @@ def make(folder: Path, **changes) -> Trainer:
 
 def test_windows_equal_what_run_time_packs() -> None:
     """The training's third reference, its memory filled in, is what the sequence shows a model."""
-    config = TrainConfig.from_dict(SMALL | CHANGES | {"unroll": 3, "slots": (3,), "batch": 1,
-                                                      "slot_weights": (1.0,)})  # fmt: skip
-    windows = WindowDataset(Shrunk(), config)[0]
+    config = TrainConfig.from_dict(SMALL | CHANGES | {"unroll": 3})
+    dataset = WindowDataset(Shrunk(), config)
+    plan = Plan(slots=3, feedback=True, behind=0, frames=4)
+    windows = [
+        Window(frame[None], clean[None], () if link is None else (link,), 2)
+        for frame, clean, link in dataset.windows(0, 0, plan)
+    ]
     sample = Shrunk().sample(0, 0, frames=4)
     seen = []
 
@@ -53,8 +57,8 @@ def test_windows_equal_what_run_time_packs() -> None:
             seen.append(hyperframe.copy())
             return np.moveaxis(sample.clean[len(seen) - 1], 2, 0)
 
-    aligner = WindowDataset(Shrunk(), config).aligner
-    list(restore_shot(sample.noisy, Engine(), sample.curve, slots=3, aligner=aligner))
+    run = restore_shot(sample.noisy, Engine(), sample.curve, slots=3, aligner=dataset.aligner)
+    list(run)
     for number, window in enumerate(windows):
         if window.links:
             window.fill(windows[number - 1].clean)
@@ -66,7 +70,7 @@ def test_windows_equal_what_run_time_packs() -> None:
 
 
 def test_loss_falls_with_all_terms(tmp_path: Path) -> None:
-    trainer = make(tmp_path, steps=40, temporal=0.1, edge=0.1, pixel_phase=0.5)
+    trainer = make(tmp_path, steps=24, temporal=0.1, edge=0.1, pixel_phase=0.5)
     seen: list[dict[str, float]] = []
     trainer.fit(report=lambda _, figures: seen.append(figures))
     assert {"temporal", "edge", "pixel"} <= seen[-1].keys()
