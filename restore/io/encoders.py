@@ -135,6 +135,8 @@ def _unusual(encoder: str, container: str) -> bool:
     """Tell whether next to nothing plays a codec in a container, although it could be written."""
     if container in ("mp4", "ipod"):
         return encoder in _LOSSLESS
+    if encoder == "rawvideo":
+        return container in ("matroska", "webm")
     # The muxer of Ogg takes any codec at first and fails at the header.
     return container in ("ogg", "ogv") and encoder != "libvpx"
 

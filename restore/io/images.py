@@ -54,6 +54,7 @@ class ImageWriter:
         overwrite: bool = False,
     ) -> None:
         self.path = path / "%05d.png" if path.is_dir() else path
+        self.notes: list[str] = []
         name = _ENCODERS.get(self.path.suffix.lower())
         if name is None:
             raise OutputError(f"{path}: unknown kind of picture; use an ending such as .png")

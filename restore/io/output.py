@@ -144,7 +144,12 @@ class OutputFile:
                 begin = source.offset if source.start is not None else source.info.start_time
                 end = begin + source.duration
             self._copier = StreamCopier(
-                source.path, source.video_index, source.offset, end, source.start is not None
+                source.path,
+                source.video_index,
+                source.offset,
+                end,
+                cut=source.start is not None,
+                leave_out=source.leave_out,
             )
             self._copier.add_streams(output, before=True)
         self.notes.extend(coding.plan.notes)

@@ -1,6 +1,6 @@
 """Read a video, one frame at a time, each with its own timestamp."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import replace
 from fractions import Fraction
 from itertools import chain
@@ -43,6 +43,7 @@ class VideoReader:
             one frame for one frame.
         strict: Raise an error at the first damage instead of counting it.
         max_pixels: Largest picture that is decoded.
+        leave_out: Kinds of other streams that a `VideoWriter` does not copy: 'audio', 'subtitle'.
 
     Attributes:
         info: What is known about the video.
@@ -66,10 +67,11 @@ class VideoReader:
         deinterlace: str = "off",
         strict: bool = False,
         max_pixels: int = MAX_PIXELS,
+        leave_out: Collection[str] = (),
     ) -> None:
         if deinterlace not in DEINTERLACE:
             raise UsageError(f'deinterlace "{deinterlace}": use one of {", ".join(DEINTERLACE)}')
-        self.strict = strict
+        self.strict, self.leave_out = strict, tuple(leave_out)
         self.path = Path(path)
         self.start = None if start is None else Fraction(start)
         self.duration = None if duration is None else Fraction(duration)

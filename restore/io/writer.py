@@ -9,6 +9,7 @@ from typing import Self
 from av.error import FFmpegError
 
 from restore.errors import OutputError
+from restore.io.demux import PIPE
 from restore.io.encode import Coding, PictureEncoder
 from restore.io.frame import Frame
 from restore.io.images import ImageWriter
@@ -16,6 +17,7 @@ from restore.io.output import Encoding, OutputFile
 from restore.io.reader import VideoReader
 from restore.io.sequence import is_sequence
 from restore.io.target import check_target
+from restore.io.y4m import PipeWriter
 
 
 class VideoWriter:
@@ -26,8 +28,8 @@ class VideoWriter:
     then it lies beside it under a hidden name, and after an error it is removed.
 
     Args:
-        path: Output file, pattern (``out/%05d.png``) or single picture; the ending chooses the
-            container.
+        path: Output file, pattern (``out/%05d.png``), single picture, or ``-`` for y4m on standard
+            output; the ending chooses the container.
         source: The reader that the frames come from.
         codec: FFmpeg's encoder name (or h264, hevc, av1, vp9); default: the source's family.
         crf: Constant quality, for encoders that have it.
@@ -64,10 +66,13 @@ class VideoWriter:
         self.source = source
         self.frames = 0
         self._done = False
-        self._images: ImageWriter | None = None
+        self._images: ImageWriter | PipeWriter | None = None
         if encoding is None:
             listed = tuple((options or {}).items())
             encoding = Encoding(codec, crf, pix_fmt, listed, size, interlaced)
+        if self.path == PIPE:
+            self._images = PipeWriter(source.info)
+            return
         check_target(self.path, source.path, overwrite)
         if is_sequence(self.path):
             self._images = ImageWriter(self.path, source.info, dict(encoding.options), overwrite)
@@ -85,7 +90,9 @@ class VideoWriter:
     @property
     def notes(self) -> list[str]:
         """One line for everything the user should know: another codec, streams left out, ..."""
-        return [] if self._images is not None else [*self._file.notes, *self._encoder.notes]
+        if self._images is not None:
+            return self._images.notes
+        return [*self._file.notes, *self._encoder.notes]
 
     def __enter__(self) -> Self:
         return self
