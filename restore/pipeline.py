@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -78,6 +78,10 @@ def restore_video(  # noqa: D417  arguments that belong together are described t
     runtime: str = "auto",
     tile: int | None = None,
     input_matrix: str | None = None,
+    deinterlace: str = "auto",
+    leave_out: Collection[str] = (),
+    strict: bool = False,
+    max_pixels: int | None = None,
     resume: bool = False,
     segment: int = LENGTH,
     progress: Progress | None = None,
@@ -88,8 +92,8 @@ def restore_video(  # noqa: D417  arguments that belong together are described t
     An interrupted run leaves the finished ones; a `KeyboardInterrupt` carries a note that says so.
 
     Args:
-        src: Video file, picture, or image sequence.
-        dst: File to write; it appears only when complete.
+        src: Video file, picture, image sequence, or "-" for y4m on standard input.
+        dst: File to write; it appears only when complete. "-" is y4m on standard output.
         preset: "fast", "balanced" or "best"; `model`, a name or file, replaces its model.
         sigma: Noise level in [0, 1]; None measures it, shot by shot.
         strength: Factor on the change: 0 leaves the picture untouched, 1 is the model's answer;
@@ -100,6 +104,8 @@ def restore_video(  # noqa: D417  arguments that belong together are described t
         codec, crf, pix_fmt, encoder_options: As `VideoWriter` takes them; None as the input.
         device, runtime, tile: As `load_engine` takes them.
         input_matrix: Colour matrix of the input, where the file does not say or says it wrong.
+        deinterlace, leave_out, strict, max_pixels: As `VideoReader` takes them; where nothing is
+            changed (strength 0), nothing is deinterlaced either.
         resume: Go on after the last finished segment of an interrupted run, if there was one; the
             file becomes the same, frame for frame, as without the interruption.
         segment: Frames of a segment, at most; from half of that on it ends at a cut.
@@ -114,10 +120,17 @@ def restore_video(  # noqa: D417  arguments that belong together are described t
     _check(preset, sigma, strength, luma, chroma, segment=segment)
     began = time.monotonic()
     summary = Summary(str(src), str(dst))
+    factors, engine = (strength * luma, strength * chroma), None
     with VideoReader(
-        src, start=_exact(start), duration=_exact(duration), input_matrix=input_matrix
+        src,
+        start=_exact(start),
+        duration=_exact(duration),
+        input_matrix=input_matrix,
+        deinterlace=deinterlace if any(factors) else "off",
+        leave_out=leave_out,
+        strict=strict,
+        max_pixels=max_pixels,
     ) as reader:
-        factors, engine = (strength * luma, strength * chroma), None
         if any(factors):
             name = model or PRESETS[preset].model
             engine = load_engine(name, runtime=runtime, device=device, tile=tile)

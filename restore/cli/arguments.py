@@ -8,10 +8,17 @@ from fractions import Fraction
 from typing import NoReturn
 
 PRESETS = ("fast", "balanced", "best")
+DEINTERLACE = ("auto", "off", "on")
 RUNTIMES = ("auto", "onnx", "openvino", "torch")
 
 _CLOCK = re.compile(r"(?:(?:(\d+):)?(\d+):)?(\d+(?:\.\d*)?|\.\d+)")
 _SMALLEST_TILE = 64
+
+
+EXIT_CODES = (
+    "exit codes: 0 done, 2 wrong option, 3 input cannot be read, 4 output cannot be written,"
+    " 5 stopped, 6 weights, 1 anything else; after --out-dir that of the failed files"
+)
 
 
 class Parser(argparse.ArgumentParser):
@@ -20,6 +27,13 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """Print the mistake and leave with exit code 2."""
         self.exit(2, f"{self.prog}: {message}. See {self.prog} --help.\n")
+
+    def parse_files(self, argv: list[str]) -> argparse.Namespace:
+        """Parse options and `files` in any order; after `--` everything is a file, dashes too."""
+        end = argv.index("--") if "--" in argv else len(argv)
+        args = self.parse_intermixed_args(argv[:end])
+        args.files = [*args.files, *argv[end + 1 :]]
+        return args
 
 
 def clock(text: str) -> Fraction:
@@ -67,9 +81,9 @@ def tile(text: str) -> int:
     return int(text)
 
 
-def frames(text: str) -> int:
-    """Read a number of frames."""
-    if not text.isdecimal() or int(text) < 1:
+def whole(text: str) -> int:
+    """Read a whole number above 0."""
+    if not text.isdecimal() or not int(text):
         raise argparse.ArgumentTypeError("must be a whole number, 1 or more")
     return int(text)
 
@@ -117,6 +131,13 @@ def add_restoring(parser: argparse.ArgumentParser) -> None:
             help=f"factor of the change, {what}: 0 changes nothing, 1 is the model's answer",
         )
     group.add_argument(
+        "--deinterlace",
+        choices=DEINTERLACE,
+        default="auto",
+        help="interlaced pictures become progressive ones, one for one: those that say that they"
+        " are, none, or all (default: %(default)s)",
+    )
+    group.add_argument(
         "--input-matrix",
         metavar="MATRIX",
         help="colour matrix of the input where its tag is missing or wrong: bt601, bt709, bt2020",
@@ -138,13 +159,19 @@ def add_selecting(parser: argparse.ArgumentParser) -> None:
 def add_encoding(parser: argparse.ArgumentParser) -> None:
     """Add the options about the output file."""
     group = parser.add_argument_group("output file")
+    group.add_argument(
+        "--out-dir",
+        metavar="FOLDER",
+        help="restore many files into FOLDER under their own names; those that are there already"
+        " are skipped",
+    )
     group.add_argument("--overwrite", action="store_true", help="replace an existing file")
     group.add_argument(
         "--resume", action="store_true", help="go on with what an interrupted run has finished"
     )
     group.add_argument(
         "--segment",
-        type=frames,
+        type=whole,
         default=240,
         metavar="FRAMES",
         help="after how many frames work is safe from interruption (default: %(default)s)",
@@ -161,11 +188,29 @@ def add_encoding(parser: argparse.ArgumentParser) -> None:
         metavar="KEY=VALUE",
         help="the encoder's own option, such as preset=slow; may be repeated",
     )
+    for kind, name in (("audio", "no-audio"), ("subtitle", "no-subs")):
+        group.add_argument(
+            f"--{name}",
+            dest="leave_out",
+            action="append_const",
+            const=kind,
+            default=[],
+            help=f"leave out {kind if kind == 'audio' else 'subtitles'}",
+        )
 
 
 def add_running(parser: argparse.ArgumentParser) -> None:
     """Add the options about how the work is done and reported."""
     group = parser.add_argument_group("running")
+    group.add_argument(
+        "--strict", action="store_true", help="fail on damaged input instead of saving what it has"
+    )
+    group.add_argument(
+        "--max-pixels",
+        type=whole,
+        metavar="N",
+        help="refuse larger pictures, which hostile files declare (default: 67108864, 8192x8192)",
+    )
     group.add_argument("--device", default="auto", help="auto, cpu, cuda, cuda:1, mps")
     group.add_argument(
         "--runtime", choices=RUNTIMES, default="auto", help="what runs the network (default: auto)"

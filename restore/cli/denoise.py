@@ -7,24 +7,45 @@ import dataclasses
 import json
 import shlex
 import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TextIO
 
-from restore.cli.arguments import Parser, add_encoding, add_restoring, add_running, add_selecting
+from restore.cli.arguments import (
+    EXIT_CODES,
+    Parser,
+    add_encoding,
+    add_restoring,
+    add_running,
+    add_selecting,
+)
+from restore.cli.batch import find_inputs, plan_outputs, run_batch
 from restore.cli.guard import guarded
 from restore.cli.progress import ProgressDisplay, as_clock
 from restore.cli.versions import told_instead
 
+if TYPE_CHECKING:
+    from restore.pipeline import Summary
+
 PROG = "restore-denoise"
 
 
-def make_parser() -> argparse.ArgumentParser:
+def make_parser() -> Parser:
     """Return the parser of the command."""
     parser = Parser(
         prog=PROG,
-        usage="%(prog)s IN OUT [options]\n       %(prog)s --demo [FOLDER]",
+        usage="%(prog)s IN OUT [options]\n       %(prog)s IN... --out-dir FOLDER [options]\n"
+        "       %(prog)s --demo [FOLDER]",
         description="Remove noise from a video; sound, timestamps and everything else stay.",
+        epilog=EXIT_CODES,
     )
-    parser.add_argument("source", metavar="IN", nargs="?", help="video, picture, frames/%%05d.png")
-    parser.add_argument("target", metavar="OUT", nargs="?", help="file to write")
+    parser.add_argument(
+        "files",
+        metavar="IN OUT",
+        nargs="*",
+        help="video, picture, frames/%%05d.png, or - for y4m through a pipe; with --out-dir any"
+        " number of inputs, folders and patterns",
+    )
     add_restoring(parser)
     add_selecting(parser)
     add_encoding(parser)
@@ -55,33 +76,70 @@ def main(argv: list[str] | None = None) -> int:
     """
     parser = make_parser()
     arguments = list(sys.argv[1:] if argv is None else argv)
-    args = parser.parse_args(arguments)
+    args = parser.parse_files(arguments)
     told = told_instead(args)
     if told is not None:
         return guarded(PROG, told, traceback=args.traceback)
     if args.demo is not None:
-        if args.source is not None:
+        if args.files:
             parser.error("--demo brings its own sample: give no files")
         return guarded(PROG, lambda: _demo(args), traceback=args.traceback)
-    if args.target is None:
-        parser.error("needs two files, IN and OUT")
     if args.report and args.compare:
         parser.error("--report compares input and output itself: leave out --compare")
+    if args.out_dir is not None:
+        if not args.files or args.report:
+            parser.error("--out-dir needs one input or more and writes no --report")
+        return guarded(PROG, lambda: _denoise_all(args), traceback=args.traceback)
+    if len(args.files) != 2:
+        parser.error("needs two files, IN and OUT, or --out-dir FOLDER")
+    if args.report and "-" in args.files:
+        parser.error("--report reads both files again: a pipe cannot be read twice")
     command = shlex.join([PROG, *arguments])
     return guarded(PROG, lambda: _denoise(args, command), traceback=args.traceback)
 
 
 def _denoise(args: argparse.Namespace, command: str) -> int:
-    from restore.pipeline import restore_video
-
     if args.report:
         from restore.report import check_writable
 
         check_writable(args.report, overwrite=args.overwrite)
+    source, target = args.files
+    summary = _restore(args, source, target)
+    if args.json:
+        _print_json(dataclasses.asdict(summary), sys.stderr if target == "-" else sys.stdout)
+    if args.report:
+        _write_report(args, command)
+    return 0
+
+
+def _denoise_all(args: argparse.Namespace) -> int:
+    folder = Path(args.out_dir)
+    plan = plan_outputs(find_inputs(args.files), folder)
+    code = run_batch(
+        plan,
+        folder,
+        lambda source, target: _restore(args, str(source), str(target)).frames,
+        time.monotonic,
+        overwrite=args.overwrite,
+        quiet=args.quiet or args.json,
+    )
+    if args.json:
+        _print_json([dataclasses.asdict(item) for item in plan], sys.stdout)
+    return code
+
+
+def _print_json(value: Any, stream: TextIO) -> None:
+    print(json.dumps(value, default=str), file=stream)
+
+
+def _restore(args: argparse.Namespace, source: str, target: str) -> Summary:
+    """Restore one file, show progress and tell what there is to tell."""
+    from restore.pipeline import restore_video
+
     with ProgressDisplay(quiet=args.quiet or args.json) as progress:
         summary = restore_video(
-            args.source,
-            args.target,
+            source,
+            target,
             preset=args.preset,
             model=args.model,
             sigma=args.sigma,
@@ -102,19 +160,20 @@ def _denoise(args: argparse.Namespace, command: str) -> int:
             runtime=args.runtime,
             tile=args.tile,
             input_matrix=args.input_matrix,
+            deinterlace=args.deinterlace,
+            leave_out=args.leave_out,
+            strict=args.strict,
+            max_pixels=args.max_pixels,
             progress=progress,
         )
-    if args.json:
-        print(json.dumps(dataclasses.asdict(summary), default=str))
-    elif not args.quiet:
-        for note in summary.notes:
+    if not (args.quiet or args.json):
+        lost = f"{summary.damaged} damaged packets or pictures: lost, or restored as they are"
+        for note in [*summary.notes, *([lost] if summary.damaged else [])]:
             print(f"{PROG}: {note}", file=sys.stderr)
         rate = (summary.frames - summary.resumed) / max(summary.seconds, 1e-3)
         took = f"{as_clock(summary.seconds)} ({rate:.3g} fps)"
-        print(f"{args.target}: {summary.frames} frames in {took}", file=sys.stderr)
-    if args.report:
-        _write_report(args, command)
-    return 0
+        print(f"{target}: {summary.frames} frames in {took}", file=sys.stderr)
+    return summary
 
 
 def _write_report(args: argparse.Namespace, command: str) -> None:
@@ -122,8 +181,7 @@ def _write_report(args: argparse.Namespace, command: str) -> None:
 
     write_report(
         args.report,
-        args.source,
-        args.target,
+        *args.files,
         start=args.start,
         duration=args.duration,
         command=command,

@@ -34,8 +34,6 @@ def guarded(prog: str, command: Callable[[], int], *, traceback: bool = False) -
         with _stoppable():
             code = command()
             sys.stdout.flush()
-    except RestoreError as error:
-        return _say(prog, "; ".join([" ".join(str(error).split()), *notes(error)]), error.exit_code)
     except KeyboardInterrupt as stop:
         text = "; ".join(["stopped before the end", *notes(stop)])
         return _say(prog, f"{text}.", InterruptedRun.exit_code)
@@ -43,19 +41,25 @@ def guarded(prog: str, command: Callable[[], int], *, traceback: bool = False) -
         # Nobody reads any more; Python's own flush at exit must not complain either.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return BROKEN_PIPE
-    except ImportError as error:
-        return _say(prog, missing_library_hint(str(error)), RestoreError.exit_code)
-    except MemoryError:
-        return _say(prog, "out of memory. Try --tile 256 or --preset fast.", RestoreError.exit_code)
     except Exception as error:
-        what = " ".join(str(error).split())
-        return _say(
-            prog,
-            f"unexpected {type(error).__name__}: {what}. Run again with RESTORE_DEBUG=1 set and "
-            "report what it prints.",
-            RestoreError.exit_code,
-        )
+        return _say(prog, *explain(error))
     return code
+
+
+def explain(error: Exception) -> tuple[str, int]:
+    """Return what to tell about an error, in one line, and the exit code that goes with it."""
+    what = " ".join(str(error).split())
+    if isinstance(error, RestoreError):
+        return "; ".join([what, *notes(error)]), error.exit_code
+    if isinstance(error, ImportError):
+        return missing_library_hint(str(error)), RestoreError.exit_code
+    if isinstance(error, MemoryError):
+        return "out of memory. Try --tile 256 or --preset fast.", RestoreError.exit_code
+    return (
+        f"unexpected {type(error).__name__}: {what}. Run again with RESTORE_DEBUG=1 set and "
+        "report what it prints.",
+        RestoreError.exit_code,
+    )
 
 
 def notes(error: BaseException) -> list[str]:

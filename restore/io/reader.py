@@ -42,7 +42,7 @@ class VideoReader:
         deinterlace: 'auto' makes progressive pictures of those flagged as interlaced, 'on' of all;
             one frame for one frame.
         strict: Raise an error at the first damage instead of counting it.
-        max_pixels: Largest picture that is decoded.
+        max_pixels: Pixels of the largest picture that is decoded; None for 8192 x 8192.
         leave_out: Kinds of other streams that a `VideoWriter` does not copy: 'audio', 'subtitle'.
 
     Attributes:
@@ -66,7 +66,7 @@ class VideoReader:
         rate: Fraction = Fraction(25),
         deinterlace: str = "off",
         strict: bool = False,
-        max_pixels: int = MAX_PIXELS,
+        max_pixels: int | None = None,
         leave_out: Collection[str] = (),
     ) -> None:
         if deinterlace not in DEINTERLACE:
@@ -83,7 +83,7 @@ class VideoReader:
         if is_sequence(self.path):
             self._source = SequenceSource(self.path, rate)
         else:
-            self._source = FileSource(self.path, max_pixels)
+            self._source = FileSource(self.path, max_pixels or MAX_PIXELS)
         self.notes = self._source.notes
         self.video_index = None if self.path == PIPE else self._source.index
         self.time_base = self._source.time_base

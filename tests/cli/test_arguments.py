@@ -44,6 +44,13 @@ def test_sigma_is_given_in_8_bit_units():
     assert parse().sigma is None
 
 
+def test_files_and_options_may_be_mixed():
+    args = make_parser().parse_files(["in.mp4", "--no-audio", "-", "--no-subs", "--", "-x"])
+    assert args.files == ["in.mp4", "-", "-x"]
+    assert args.leave_out == ["audio", "subtitle"]
+    assert parse().leave_out == []  # nothing stays from the run before
+
+
 def test_encoder_options_add_up():
     args = parse("--enc", "preset=slow", "--enc", "x265-params=a=1:b=2")
     assert dict(args.encoder_options) == {"preset": "slow", "x265-params": "a=1:b=2"}
@@ -68,7 +75,8 @@ def test_encoder_options_add_up():
         ("--preset", "slow"),
         ("--runtime", "tensorrt"),
         ("--no-such-option",),
-        ("third.mp4",),
+        ("--deinterlace", "maybe"),
+        ("--max-pixels", "0"),
     ],
 )
 def test_mistakes_take_one_line_and_exit_code_2(argv, capsys):
@@ -80,7 +88,16 @@ def test_mistakes_take_one_line_and_exit_code_2(argv, capsys):
     assert told.startswith("restore-denoise: ")
 
 
-@pytest.mark.parametrize("argv", [[], ["in.mp4"], ["--demo", "folder", "in.mp4"]])
+@pytest.mark.parametrize(
+    "argv",
+    [
+        [],
+        ["in.mp4"],
+        ["1.mp4", "2.mp4", "3.mp4"],
+        ["--demo", "folder", "in.mp4"],
+        ["--out-dir", "x"],
+    ],
+)
 def test_wrong_number_of_files(argv, capsys):
     with pytest.raises(SystemExit) as caught:
         main(argv)

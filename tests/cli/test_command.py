@@ -15,6 +15,7 @@ from restore.errors import InputError, OutputError, UsageError, WeightsError
 OPTIONS = {
     *("preset", "model", "sigma", "strength", "luma", "chroma", "input-matrix"),
     *("start", "duration", "compare", "overwrite", "codec", "crf", "pix-fmt", "enc"),
+    *("deinterlace", "no-audio", "no-subs", "out-dir", "strict", "max-pixels"),
     *("device", "runtime", "tile", "json", "quiet", "list-models", "version", "demo", "report"),
 }
 
@@ -53,6 +54,8 @@ def test_help_is_quick_and_complete():
     listed = set(re.findall(r"--([a-z-]+)", done.stdout))
     assert listed >= OPTIONS
     assert "--traceback" not in done.stdout
+    told = " ".join(done.stdout.split())
+    assert "exit codes: 0 done, 2 wrong option, 3 input" in told
 
 
 def test_a_reader_that_has_gone_is_no_crash():
