@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -121,18 +122,12 @@ def restore_video(  # noqa: D417  arguments that belong together are described t
     began = time.monotonic()
     summary = Summary(str(src), str(dst))
     factors, engine = (strength * luma, strength * chroma), None
-    with VideoReader(
-        src,
-        start=_exact(start),
-        duration=_exact(duration),
-        input_matrix=input_matrix,
-        deinterlace=deinterlace if any(factors) else "off",
-        leave_out=leave_out,
-        strict=strict,
-        max_pixels=max_pixels,
-    ) as reader:
+    reading: Any = dict(leave_out=leave_out, strict=strict, max_pixels=max_pixels)
+    reading |= dict(input_matrix=input_matrix, deinterlace=deinterlace if any(factors) else "off")
+    with VideoReader(src, start=_exact(start), duration=_exact(duration), **reading) as reader:
+        chosen = PRESETS[preset]
         if any(factors):
-            name = model or PRESETS[preset].model
+            name = model or chosen.model
             engine = load_engine(name, runtime=runtime, device=device, tile=tile)
             summary.model, summary.runtime = engine.name, engine.runtime
             settings |= {"runtime": engine.runtime, "weights": _digest(name, engine.runtime)}
@@ -143,9 +138,7 @@ def restore_video(  # noqa: D417  arguments that belong together are described t
         target = open_target(
             dst, reader, encoding, settings, length=segment, resume=resume, overwrite=overwrite
         )
-        steps = restored_frames(
-            reader, engine, PRESETS[preset], sigma, target.handover, target.done
-        )
+        steps = restored_frames(reader, engine, chosen, sigma, target.handover, target.done)
         _write(steps, target, reader, factors, width, summary, progress)
         summary.notes = [*reader.notes, *target.notes]
         summary.damaged = reader.damaged
