@@ -17,16 +17,22 @@ from restore.weights.manifest import Manifest, is_path
 
 Array = np.ndarray
 Run = Callable[[Array], Array]
-"""A batch (1, C, H, W) in, a batch (1, 3, H, W) out; float32."""
+"""A batch (1, C, H, W) in, a batch (1, 3, scale * H, scale * W) out; float32."""
 
 RUNTIMES = ("auto", "onnx", "openvino", "torch")
 PACKAGES = {"onnx": "onnxruntime", "openvino": "openvino", "torch": "torch"}
 MARGIN = 72
 """Overlap of tiles: more than the receptive field of the trunk, 62 pixels to each side."""
+SMALL_MARGIN = 24
+"""The same where the picture is enlarged: that trunk sees 13 pixels to each side."""
 MULTIPLE = 8
 WHOLE = 2_500_000
 """Pixels up to which a picture is restored in one piece: full HD takes about 1.5 GB."""
+WHOLE_ENLARGED = 4_000_000
+"""The same for a picture that is enlarged, counted when it is: full HD from a half of it."""
 SMALLEST_TILE = 64
+INPUT = "hyperframe"
+"""Name of the input of exported models; those that enlarge add "_x" and the scale."""
 
 
 class Engine:
@@ -37,7 +43,9 @@ class Engine:
     the same picture tried again; no frame is ever left out.
     """
 
-    def __init__(self, run: Run, *, name: str, runtime: str, tile: int | None = None) -> None:
+    def __init__(
+        self, run: Run, *, name: str, runtime: str, tile: int | None = None, scale: int = 1
+    ) -> None:
         """Wrap a function that runs a batch.
 
         Args:
@@ -45,8 +53,10 @@ class Engine:
             name: What to call it in messages.
             runtime: "onnx", "openvino" or "torch", for the summary.
             tile: Side of a tile; None chooses by the size of the picture.
+            scale: Enlargement by the model.
         """
         self.run, self.name, self.runtime, self.tile = run, name, runtime, tile
+        self.scale = scale
 
     def __call__(self, hyperframe: Array) -> Array:
         """Restore one picture.
@@ -56,7 +66,11 @@ class Engine:
                 answer is not finite.
         """
         pixels = hyperframe.shape[-2] * hyperframe.shape[-1]
-        tile = self.tile or (None if pixels <= WHOLE else 1024)
+        tile = self.tile
+        if tile is None and self.scale == 1 and pixels > WHOLE:
+            tile = 1024
+        elif tile is None and self.scale > 1 and pixels * self.scale**2 > WHOLE_ENLARGED:
+            tile = 1024 // self.scale
         while True:
             try:
                 clean = self._whole(hyperframe) if tile is None else self._tiled(hyperframe, tile)
@@ -81,7 +95,10 @@ class Engine:
         return self.run(hyperframe[None])[0]
 
     def _tiled(self, hyperframe: Array, tile: int) -> Array:
-        return run_tiled(self._whole, hyperframe, tile=tile, margin=MARGIN, multiple=MULTIPLE)
+        margin = MARGIN if self.scale == 1 else SMALL_MARGIN
+        return run_tiled(
+            self._whole, hyperframe, tile=tile, margin=margin, multiple=MULTIPLE, scale=self.scale
+        )
 
 
 def load_engine(
@@ -116,11 +133,11 @@ def load_engine(
     kind = _choose(name_or_path, runtime, device)
     name = Path(name_or_path).stem if is_path(name_or_path) else str(name_or_path)
     if kind == "torch":
-        run = _torch(name_or_path, device, threads)
+        run, scale = _torch(name_or_path, device, threads)
     else:
         path = find(name_or_path, ".onnx")
-        run = (_onnx if kind == "onnx" else _openvino)(path, threads)
-    return Engine(run, name=name, runtime=kind, tile=tile)
+        run, scale = (_onnx if kind == "onnx" else _openvino)(path, threads)
+    return Engine(run, name=name, runtime=kind, tile=tile, scale=scale)
 
 
 def _device(device: str, runtime: str) -> str:
@@ -166,7 +183,13 @@ def single_frame(run: Run) -> Run:
     return of_reference
 
 
-def _torch(name_or_path: str | Path, device: str, threads: int) -> Run:
+def scale_of_input(name: str) -> int:
+    """Return the enlargement that the name of an exported model's input tells."""
+    factor = name.removeprefix(f"{INPUT}_x")
+    return int(factor) if factor.isdecimal() else 1
+
+
+def _torch(name_or_path: str | Path, device: str, threads: int) -> tuple[Run, int]:
     import torch
 
     try:
@@ -185,10 +208,11 @@ def _torch(name_or_path: str | Path, device: str, threads: int) -> Run:
 
     from restore.models import Student
 
-    return single_frame(run) if isinstance(model, Student) else run
+    scale = int(getattr(model, "scale", 1))
+    return (single_frame(run) if isinstance(model, Student) else run), scale
 
 
-def _onnx(path: Path, threads: int) -> Run:
+def _onnx(path: Path, threads: int) -> tuple[Run, int]:
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
@@ -208,10 +232,10 @@ def _onnx(path: Path, threads: int) -> Run:
     def run(batch: Array) -> Array:
         return session.run(None, {name: batch})[0]
 
-    return single_frame(run) if name == "noisy" else run
+    return (single_frame(run) if name == "noisy" else run), scale_of_input(name)
 
 
-def _openvino(path: Path, threads: int) -> Run:
+def _openvino(path: Path, threads: int) -> tuple[Run, int]:
     import openvino
 
     settings: dict[str, Any] = {"PERFORMANCE_HINT": "LATENCY", "INFERENCE_PRECISION_HINT": "f32"}
@@ -226,7 +250,8 @@ def _openvino(path: Path, threads: int) -> Run:
     def run(batch: Array) -> Array:
         return model(batch)[0]
 
-    return single_frame(run) if model.inputs[0].any_name == "noisy" else run
+    name = model.inputs[0].any_name
+    return (single_frame(run) if name == "noisy" else run), scale_of_input(name)
 
 
 def _out_of_memory(error: Exception) -> bool:

@@ -10,8 +10,9 @@ import hashlib
 import time
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping
 from contextlib import closing
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -20,13 +21,16 @@ import numpy as np
 
 from restore import __version__
 from restore.conveyor import Conveyor, prefetch
-from restore.engine import Engine, load_engine
+from restore.engine import Engine
+from restore.enlarging import Cleaned, load_task, preset_for
 from restore.errors import InputError, OutputError, UsageError
+from restore.finish import finished
 from restore.handover import Handover
-from restore.io import Frame, VideoReader, add_residual, to_rgb
+from restore.io import Frame, VideoReader, to_rgb
 from restore.io.output import Encoding
+from restore.memory import enlarge
 from restore.segments import LENGTH, Target, open_target
-from restore.sequence import PRESETS, Preset, restore_shots
+from restore.sequence import PRESETS, Preset, restore_shots, scale_of
 from restore.weights import find
 
 Array = np.ndarray
@@ -61,6 +65,8 @@ def restore_video(  # noqa: D417  arguments that belong together are described t
     src: str | Path,
     dst: str | Path,
     *,
+    scale: int = 1,
+    denoise: bool = False,
     preset: str = "balanced",
     model: str | None = None,
     sigma: float | None = None,
@@ -95,9 +101,12 @@ def restore_video(  # noqa: D417  arguments that belong together are described t
     Args:
         src: Video file, picture, image sequence, or "-" for y4m on standard input.
         dst: File to write; it appears only when complete. "-" is y4m on standard output.
+        scale: Enlargement: 2, 3 or 4; 1 removes noise and keeps the size.
+        denoise: Where the picture is enlarged, denoise it first, in the same pass.
         preset: "fast", "balanced" or "best"; `model`, a name or file, replaces its model.
         sigma: Noise level in [0, 1]; None measures it, shot by shot.
-        strength: Factor on the change: 0 leaves the picture untouched, 1 is the model's answer;
+        strength: Factor on the change: 0 leaves the picture untouched (enlarged: bicubic), 1 is
+            the model's answer;
             `luma` and `chroma` are further factors on their planes.
         start, duration: Seconds; None is the whole file.
         compare: Write the original on the left and the restored picture on the right.
@@ -118,28 +127,34 @@ def restore_video(  # noqa: D417  arguments that belong together are described t
     # Also those to be added in future: a segment must never be taken over into another film.
     settings = {name: value for name, value in locals().items() if name not in _NOT_SETTINGS}
     settings["version"] = __version__
-    _check(preset, sigma, strength, luma, chroma, segment=segment)
+    _check(sigma, strength, luma, chroma, segment=segment)
+    chosen = preset_for(preset, scale)
     began = time.monotonic()
     summary = Summary(str(src), str(dst))
     factors, engine = (strength * luma, strength * chroma), None
     reading: Any = dict(leave_out=leave_out, strict=strict, max_pixels=max_pixels)
     reading |= dict(input_matrix=input_matrix, deinterlace=deinterlace if any(factors) else "off")
     with VideoReader(src, start=_exact(start), duration=_exact(duration), **reading) as reader:
-        chosen = PRESETS[preset]
         if any(factors):
             name = model or chosen.model
-            engine = load_engine(name, runtime=runtime, device=device, tile=tile)
+            denoiser = PRESETS[preset].model if denoise and scale > 1 else None
+            engine = load_task(
+                name, scale, denoiser=denoiser, runtime=runtime, device=device, tile=tile
+            )
             summary.model, summary.runtime = engine.name, engine.runtime
             settings |= {"runtime": engine.runtime, "weights": _digest(name, engine.runtime)}
-        width = reader.info.width // 2 * 2 if compare else 0
-        size = (2 * width, reader.info.height) if compare else None
+            if isinstance(engine, Cleaned) and denoiser is not None:
+                settings["denoiser"] = _digest(denoiser, engine.denoiser.runtime)
+        width = reader.info.width * scale // 2 * 2 if compare else 0
+        size = (2 * width or reader.info.width * scale, reader.info.height * scale)
         options = tuple((encoder_options or {}).items())
         encoding = Encoding(codec, crf, pix_fmt, options, size)
         target = open_target(
             dst, reader, encoding, settings, length=segment, resume=resume, overwrite=overwrite
         )
         steps = restored_frames(reader, engine, chosen, sigma, target.handover, target.done)
-        _write(steps, target, reader, factors, width, summary, progress)
+        finish = partial(finished, factors=factors, width=width, scale=scale)
+        _write(steps, target, reader, finish, summary, progress)
         summary.notes = [*reader.notes, *target.notes]
         summary.damaged = reader.damaged
     summary.seconds = time.monotonic() - began
@@ -150,22 +165,18 @@ def _write(
     steps: Generator[Step],
     target: Target,
     reader: VideoReader,
-    factors: tuple[float, float],
-    width: int,
+    finish: Callable[[Frame, Array | None], Frame],
     summary: Summary,
     progress: Progress | None,
 ) -> None:
-    """Add the residuals and encode; a width above 0 puts the original beside the result."""
+    """Add the residuals and encode."""
     summary.frames = summary.resumed = target.done
     handover = target.handover
     with target:
         # The threads end before the files that they use are closed.
         with closing(steps), Conveyor(target.write) as sink:
             for frame, residual, handover in () if target.complete else steps:
-                out = frame
-                if residual is not None:
-                    out = add_residual(frame, residual, luma=factors[0], chroma=factors[1])
-                sink.put((beside(frame, out, width) if width else out, handover))
+                sink.put((finish(frame, residual), handover))
                 summary.frames += 1
                 if progress is not None:
                     progress(summary.frames, reader.info.frame_count)
@@ -208,13 +219,14 @@ def restored_frames(
     with closing(prefetch((frame, to_rgb(frame)) for frame in wanted)) as pairs:
         restored = restore_shots(pairs, lambda item: item[1], engine, preset, sigma, handover)
         for (frame, image), clean, after in restored:
-            yield frame, clean - image, after
+            yield frame, clean - enlarge(image, scale_of(engine)), after
 
 
 def restore_frames(
     frames: Iterable[Array],
     *,
     sigma: float | None = None,
+    scale: int = 1,
     preset: str = "balanced",
     model: str | None = None,
     device: str = "auto",
@@ -226,6 +238,7 @@ def restore_frames(
     Args:
         frames: Pictures of shape (H, W, 3), float RGB in [0, 1].
         sigma: Noise level in [0, 1]; None measures it, shot by shot.
+        scale: Enlargement: 2, 3 or 4; 1 removes noise and keeps the size.
         preset: "fast", "balanced" or "best".
         model: Name of known weights or a file, instead of the preset's.
         device: "auto", "cpu", "cuda", …
@@ -233,36 +246,21 @@ def restore_frames(
         tile: Side of the tiles; None takes whole pictures where memory allows.
 
     Yields:
-        As many pictures, float32, in the same order, range [0, 1].
+        As many pictures, float32, in the same order, range [0, 1], enlarged by the scale.
 
     Raises:
         RestoreError: If options or weights cannot be used.
         ValueError: If a frame has another shape.
     """
-    _check(preset, sigma)
-    chosen = PRESETS[preset]
-    engine = load_engine(model or chosen.model, runtime=runtime, device=device, tile=tile)
+    _check(sigma)
+    chosen = preset_for(preset, scale)
+    engine = load_task(model or chosen.model, scale, runtime=runtime, device=device, tile=tile)
     pictures = (_picture(frame) for frame in frames)
     for _, clean, _ in restore_shots(pictures, _itself, engine, chosen, sigma):
         yield np.clip(clean, 0, 1)
 
 
-def beside(original: Frame, restored: Frame, width: int) -> Frame:
-    """Return a frame of twice the width: the original on the left, the restored on the right."""
-
-    def join(a: Array, b: Array) -> Array:
-        columns = a.shape[1] if a.shape[1] < original.width else width
-        columns = min(columns, a.shape[1] * width // original.width or 1)
-        return np.concatenate((a[:, :columns], b[:, :columns]), axis=1)
-
-    planes = tuple(map(join, original.planes, restored.planes))
-    alpha = None if original.alpha is None else join(original.alpha, original.alpha)
-    return replace(original, planes=planes, alpha=alpha)
-
-
-def _check(preset: str, sigma: float | None, *factors: float, segment: int = LENGTH) -> None:
-    if preset not in PRESETS:
-        raise UsageError(f'preset "{preset}" is unknown; choose one of {", ".join(PRESETS)}')
+def _check(sigma: float | None, *factors: float, segment: int = LENGTH) -> None:
     if sigma is not None and not 0 <= sigma <= 1:
         raise UsageError(f"sigma must lie in [0, 1] (0 to 255 on the command line), got {sigma}")
     if segment < 1:

@@ -7,9 +7,6 @@ import dataclasses
 import json
 import shlex
 import sys
-import time
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
 
 from restore.cli.arguments import (
     EXIT_CODES,
@@ -19,13 +16,10 @@ from restore.cli.arguments import (
     add_running,
     add_selecting,
 )
-from restore.cli.batch import find_inputs, plan_outputs, run_batch
 from restore.cli.guard import guarded
-from restore.cli.progress import ProgressDisplay, as_clock
+from restore.cli.progress import ProgressDisplay
+from restore.cli.restoring import restore_all, restore_one
 from restore.cli.versions import told_instead
-
-if TYPE_CHECKING:
-    from restore.pipeline import Summary
 
 PROG = "restore-denoise"
 
@@ -50,6 +44,7 @@ def make_parser() -> Parser:
     add_selecting(parser)
     add_encoding(parser)
     add_running(parser)
+    parser.set_defaults(scale=1, denoise=False)
     parser.add_argument(
         "--report",
         metavar="FILE",
@@ -89,7 +84,7 @@ def main(argv: list[str] | None = None) -> int:
     if args.out_dir is not None:
         if not args.files or args.report:
             parser.error("--out-dir needs one input or more and writes no --report")
-        return guarded(PROG, lambda: _denoise_all(args), traceback=args.traceback)
+        return guarded(PROG, lambda: restore_all(args, PROG), traceback=args.traceback)
     if len(args.files) != 2:
         parser.error("needs two files, IN and OUT, or --out-dir FOLDER")
     if args.report and "-" in args.files:
@@ -103,77 +98,10 @@ def _denoise(args: argparse.Namespace, command: str) -> int:
         from restore.report import check_writable
 
         check_writable(args.report, overwrite=args.overwrite)
-    source, target = args.files
-    summary = _restore(args, source, target)
-    if args.json:
-        _print_json(dataclasses.asdict(summary), sys.stderr if target == "-" else sys.stdout)
+    restore_one(args, PROG)
     if args.report:
         _write_report(args, command)
     return 0
-
-
-def _denoise_all(args: argparse.Namespace) -> int:
-    folder = Path(args.out_dir)
-    plan = plan_outputs(find_inputs(args.files), folder)
-    code = run_batch(
-        plan,
-        folder,
-        lambda source, target: _restore(args, str(source), str(target)).frames,
-        time.monotonic,
-        overwrite=args.overwrite,
-        quiet=args.quiet or args.json,
-    )
-    if args.json:
-        _print_json([dataclasses.asdict(item) for item in plan], sys.stdout)
-    return code
-
-
-def _print_json(value: Any, stream: TextIO) -> None:
-    print(json.dumps(value, default=str), file=stream)
-
-
-def _restore(args: argparse.Namespace, source: str, target: str) -> Summary:
-    """Restore one file, show progress and tell what there is to tell."""
-    from restore.pipeline import restore_video
-
-    with ProgressDisplay(quiet=args.quiet or args.json) as progress:
-        summary = restore_video(
-            source,
-            target,
-            preset=args.preset,
-            model=args.model,
-            sigma=args.sigma,
-            strength=args.strength,
-            luma=args.luma,
-            chroma=args.chroma,
-            start=args.start,
-            duration=args.duration,
-            compare=args.compare,
-            overwrite=args.overwrite,
-            resume=args.resume,
-            segment=args.segment,
-            codec=args.codec,
-            crf=args.crf,
-            pix_fmt=args.pix_fmt,
-            encoder_options=dict(args.encoder_options),
-            device=args.device,
-            runtime=args.runtime,
-            tile=args.tile,
-            input_matrix=args.input_matrix,
-            deinterlace=args.deinterlace,
-            leave_out=args.leave_out,
-            strict=args.strict,
-            max_pixels=args.max_pixels,
-            progress=progress,
-        )
-    if not (args.quiet or args.json):
-        lost = f"{summary.damaged} damaged packets or pictures: lost, or restored as they are"
-        for note in [*summary.notes, *([lost] if summary.damaged else [])]:
-            print(f"{PROG}: {note}", file=sys.stderr)
-        rate = (summary.frames - summary.resumed) / max(summary.seconds, 1e-3)
-        took = f"{as_clock(summary.seconds)} ({rate:.3g} fps)"
-        print(f"{target}: {summary.frames} frames in {took}", file=sys.stderr)
-    return summary
 
 
 def _write_report(args: argparse.Namespace, command: str) -> None:

@@ -34,7 +34,9 @@ def export_onnx(
 
     Batch, slots, height and width stay free; padding happens inside the graph. Networks that look
     at a hyperframe have the input "hyperframe", shape (B, T*8, H, W); single-frame ones "noisy",
-    shape (B, 6, H, W): RGB and σ. The output is "clean", shape (B, 3, H, W).
+    shape (B, 6, H, W): RGB and σ. The output is "clean", shape (B, 3, H, W). Networks that enlarge
+    by s have the input "hyperframe_x" and s, slots and memory as `restore.memory` lays them out,
+    and s times the height and width.
 
     Args:
         name_or_path: Name of known weights, or a safetensors file.
@@ -77,7 +79,7 @@ def export_onnx(
             "kind": "single-frame" if single else "multi-frame",
             "channels": channels + ("" if single else f"; once a slot; time in {TIME_UNIT:g}"),
             "precision": precision,
-            "scale": "1",
+            "scale": str(getattr(model, "scale", 1)),
             "multiple": "1",
             "range": "RGB in [0, 1]",
             "sigma": "standard deviation in [0, 1]",

@@ -13,8 +13,10 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from restore.engine import INPUT
 from restore.errors import UsageError
 from restore.hyperframe import SLOT, TIME_UNIT
+from restore.memory import memory_slots
 from restore.models import Student
 
 if TYPE_CHECKING:
@@ -48,7 +50,7 @@ def to_proto(model: nn.Module) -> onnx.ModelProto:
             trace(model),
             dynamo=True,
             opset_version=OPSET,
-            input_names=["noisy" if isinstance(model, Student) else "hyperframe"],
+            input_names=[input_name(model)],
             output_names=["clean"],
             verbose=False,
         )
@@ -64,12 +66,21 @@ def to_proto(model: nn.Module) -> onnx.ModelProto:
     return proto
 
 
+def input_name(model: nn.Module) -> str:
+    """Return the name of a network's input, by which a file tells what it takes."""
+    if isinstance(model, Student):
+        return "noisy"
+    scale = int(getattr(model, "scale", 1))
+    return INPUT if scale == 1 else f"{INPUT}_x{scale}"
+
+
 def trace(model: nn.Module) -> torch.export.ExportedProgram:
     """Trace a network, every size of its input left free."""
     free = torch.export.Dim.DYNAMIC
     axes: dict[int, Any] = {0: free, 2: free, 3: free}
     if not isinstance(model, Student):
-        axes[1] = SLOT * torch.export.Dim("slots", min=1, max=16)
+        memory = memory_slots(int(getattr(model, "scale", 1)))
+        axes[1] = SLOT * torch.export.Dim("slots", min=1 + memory, max=16 + memory)
     inputs = example(model, 5, 37, 51, batch=2)
     # Strict: the other way of tracing takes len() of a tensor for a constant.
     return torch.export.export(model.eval(), (inputs,), dynamic_shapes=(axes,), strict=True)
@@ -153,9 +164,10 @@ def describe(proto: onnx.ModelProto, metadata: Mapping[str, str]) -> None:
 def example(model: nn.Module, slots: int, height: int, width: int, batch: int = 1) -> Tensor:
     """Return random input of a network, always the same; single-frame ones ignore `slots`."""
     generator = torch.Generator().manual_seed(slots)
-    x = torch.rand(batch, slots, SLOT, height, width, generator=generator)
+    behind = memory_slots(int(getattr(model, "scale", 1)))
+    x = torch.rand(batch, slots + behind, SLOT, height, width, generator=generator)
     offsets = torch.arange(slots) - slots // 2
-    x[:, :, 3] = (offsets / TIME_UNIT)[:, None, None]
+    x[:, :slots, 3] = (offsets / TIME_UNIT)[:, None, None]
     x[:, :, 5:8] *= 0.2
     if isinstance(model, Student):
         return torch.cat((x[:, 0, :3], x[:, 0, 5:]), 1)

@@ -1,0 +1,93 @@
+"""Restore files as the arguments say: what the commands that write videos have in common."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TextIO
+
+from restore.cli.batch import find_inputs, plan_outputs, run_batch
+from restore.cli.progress import ProgressDisplay, as_clock
+
+if TYPE_CHECKING:
+    from restore.pipeline import Summary
+
+
+def restore_one(args: argparse.Namespace, prog: str) -> int:
+    """Restore the one file of the arguments; returns the exit code."""
+    source, target = args.files
+    summary = restore_file(args, source, target, prog)
+    if args.json:
+        _print_json(dataclasses.asdict(summary), sys.stderr if target == "-" else sys.stdout)
+    return 0
+
+
+def restore_all(args: argparse.Namespace, prog: str) -> int:
+    """Restore many files into the folder of the arguments; returns the exit code."""
+    folder = Path(args.out_dir)
+    plan = plan_outputs(find_inputs(args.files), folder)
+    code = run_batch(
+        plan,
+        folder,
+        lambda source, target: restore_file(args, str(source), str(target), prog).frames,
+        time.monotonic,
+        overwrite=args.overwrite,
+        quiet=args.quiet or args.json,
+    )
+    if args.json:
+        _print_json([dataclasses.asdict(item) for item in plan], sys.stdout)
+    return code
+
+
+def _print_json(value: Any, stream: TextIO) -> None:
+    print(json.dumps(value, default=str), file=stream)
+
+
+def restore_file(args: argparse.Namespace, source: str, target: str, prog: str) -> Summary:
+    """Restore one file, show progress and tell what there is to tell."""
+    from restore.pipeline import restore_video
+
+    with ProgressDisplay(quiet=args.quiet or args.json) as progress:
+        summary = restore_video(
+            source,
+            target,
+            scale=args.scale,
+            denoise=args.denoise,
+            preset=args.preset,
+            model=args.model,
+            sigma=args.sigma,
+            strength=args.strength,
+            luma=args.luma,
+            chroma=args.chroma,
+            start=args.start,
+            duration=args.duration,
+            compare=args.compare,
+            overwrite=args.overwrite,
+            resume=args.resume,
+            segment=args.segment,
+            codec=args.codec,
+            crf=args.crf,
+            pix_fmt=args.pix_fmt,
+            encoder_options=dict(args.encoder_options),
+            device=args.device,
+            runtime=args.runtime,
+            tile=args.tile,
+            input_matrix=args.input_matrix,
+            deinterlace=args.deinterlace,
+            leave_out=args.leave_out,
+            strict=args.strict,
+            max_pixels=args.max_pixels,
+            progress=progress,
+        )
+    if not (args.quiet or args.json):
+        lost = f"{summary.damaged} damaged packets or pictures: lost, or restored as they are"
+        for note in [*summary.notes, *([lost] if summary.damaged else [])]:
+            print(f"{prog}: {note}", file=sys.stderr)
+        rate = (summary.frames - summary.resumed) / max(summary.seconds, 1e-3)
+        took = f"{as_clock(summary.seconds)} ({rate:.3g} fps)"
+        print(f"{target}: {summary.frames} frames in {took}", file=sys.stderr)
+    return summary

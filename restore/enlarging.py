@@ -1,0 +1,102 @@
+"""What enlarging adds to the streaming loop: presets, weights, denoising on the way."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from restore.engine import Engine, load_engine
+from restore.errors import UsageError
+from restore.hyperframe import RESIDUAL_NOISE, SLOT
+from restore.memory import memory_slots
+from restore.sequence import PRESETS, Preset
+from restore.weights.manifest import Manifest
+
+Array = np.ndarray
+
+SCALES = (2, 3, 4)
+SLOTS = {"fast": 1, "balanced": 3, "best": 5}
+"""Slots of a hyperframe by preset: with the previous output beside them, fewer are needed."""
+
+
+def preset_for(name: str, scale: int) -> Preset:
+    """Return a preset of `PRESETS` for a task.
+
+    Raises:
+        UsageError: If preset or scale is unknown.
+    """
+    if name not in PRESETS:
+        raise UsageError(f'preset "{name}" is unknown; choose one of {", ".join(PRESETS)}')
+    if scale == 1:
+        return PRESETS[name]
+    if scale not in SCALES:
+        raise UsageError(f"scale must be 2, 3 or 4, got {scale}")
+    return replace(PRESETS[name], model=default_model(scale), slots=SLOTS[name], passes=1)
+
+
+def default_model(scale: int) -> str:
+    """Return the name of the weights for real videos; else, of those for clean ones."""
+    names = (f"upscale-real-x{scale}", f"upscale-x{scale}")
+    known = Manifest.read().entries
+    return next((name for name in names if name in known), names[0])
+
+
+def load_task(  # noqa: D417  arguments that belong together are described together
+    model: str,
+    scale: int,
+    *,
+    denoiser: str | None = None,
+    runtime: str = "auto",
+    device: str = "auto",
+    tile: int | None = None,
+) -> Engine:
+    """Load the model of a task, and a denoiser in front of it if one is named.
+
+    Args:
+        model: Name of known weights or a file.
+        scale: Enlargement that is asked for.
+        denoiser: The same for a model that cleans the reference first; None leaves it.
+        runtime, device, tile: As `load_engine` takes them.
+
+    Raises:
+        UsageError: If the model enlarges by another factor.
+        RestoreError: What `load_engine` raises.
+    """
+    engine = load_engine(model, runtime=runtime, device=device, tile=tile)
+    if engine.scale != scale:
+        does = f"enlarges by {engine.scale}" if engine.scale > 1 else "does not enlarge"
+        raise UsageError(f"model {engine.name} {does}; asked for is a scale of {scale}")
+    if denoiser is None:
+        return engine
+    return Cleaned(load_engine(denoiser, runtime=runtime, device=device, tile=tile), engine)
+
+
+class Cleaned(Engine):
+    """An upscaler whose reference is denoised first.
+
+    The denoised picture goes into the hyperframe as one with less noise, as everywhere; its
+    neighbours stay what they are.
+    """
+
+    def __init__(self, denoiser: Engine, upscaler: Engine) -> None:
+        """Chain two models."""
+        super().__init__(
+            upscaler.run,
+            name=f"{denoiser.name} + {upscaler.name}",
+            runtime=upscaler.runtime,
+            tile=upscaler.tile,
+            scale=upscaler.scale,
+        )
+        self.denoiser, self.upscaler = denoiser, upscaler
+
+    def __call__(self, hyperframe: Array) -> Array:
+        """Denoise the reference, then enlarge it; arguments as in `Engine`."""
+        count = len(hyperframe) - SLOT * memory_slots(self.scale)
+        clean = self.denoiser(hyperframe[:count])
+        changed = hyperframe.copy()
+        slots = changed[:count].reshape(-1, SLOT, *hyperframe.shape[1:])
+        slot = slots[int(np.abs(slots[:, 3, 0, 0]).argmin())]
+        slot[:3] = clean
+        slot[5:] *= RESIDUAL_NOISE
+        return self.upscaler(changed)
