@@ -95,6 +95,8 @@ def halve(proto: onnx.ModelProto) -> None:
         values = numpy_helper.to_array(tensor)
         if values.dtype != np.float32 or values.size < SMALL:
             continue
+        if (values.astype(np.float16) != values).any():
+            continue  # no weight but a constant, such as a kernel, that is not rounded in files
         name = tensor.name
         tensor.CopyFrom(numpy_helper.from_array(values.astype(np.float16), f"{name}.half"))
         casts.append(helper.make_node("Cast", [f"{name}.half"], [name], to=TensorProto.FLOAT))

@@ -29,6 +29,19 @@ def converted_color(
     return resolve_color(replace(tags, matrix=matrix, range=1), fmt, height)
 
 
+def said_aloud(color: ColorSpec, fmt: PixelFormat, height: int, new_height: int) -> ColorSpec:
+    """Return the colour with its matrix tagged where players would guess another one.
+
+    They guess by the number of lines: a picture without a tag, enlarged beyond 720 lines, would be
+    shown in wrong colours.
+    """
+    grows = height < 720 <= new_height
+    open_question = fmt.family == "yuv" and color.tags.matrix == 2
+    if not grows or not open_question or color.matrix not in _MATRIX_TAG:
+        return color
+    return replace(color, tags=replace(color.tags, matrix=_MATRIX_TAG[color.matrix]))
+
+
 def convert(frame: Frame, fmt: PixelFormat, color: ColorSpec) -> Frame:
     """Return the picture in another layout, through unclipped float RGB.
 

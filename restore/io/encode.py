@@ -7,7 +7,7 @@ from fractions import Fraction
 import av
 
 from restore.errors import OutputError
-from restore.io.convert import convert, converted_color
+from restore.io.convert import convert, converted_color, said_aloud
 from restore.io.encoders import EncoderPlan
 from restore.io.formats import Layout, layout_of, pack
 from restore.io.frame import ColorSpec, Frame
@@ -38,6 +38,7 @@ class Coding:
         """Derive layout and colour from a plan."""
         layout = layout_of(plan.pix_fmt)
         color = converted_color(info.color, info.format, layout.format, info.height, plan.codec)
+        color = said_aloud(color, layout.format, info.height, size[1])
         return cls(plan, info, size, container, layout, color)
 
     @property
