@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import replace
 
 import numpy as np
@@ -11,6 +12,7 @@ from restore.errors import UsageError
 from restore.hyperframe import RESIDUAL_NOISE, SLOT
 from restore.memory import memory_slots
 from restore.sequence import PRESETS, Preset
+from restore.weights import find
 from restore.weights.manifest import Manifest
 
 Array = np.ndarray
@@ -44,9 +46,9 @@ def default_model(scale: int) -> str:
 
 def load_task(  # noqa: D417  arguments that belong together are described together
     model: str,
+    denoiser: str | None,
     scale: int,
     *,
-    denoiser: str | None = None,
     runtime: str = "auto",
     device: str = "auto",
     tile: int | None = None,
@@ -55,8 +57,8 @@ def load_task(  # noqa: D417  arguments that belong together are described toget
 
     Args:
         model: Name of known weights or a file.
-        scale: Enlargement that is asked for.
-        denoiser: The same for a model that cleans the reference first; None leaves it.
+        denoiser: The same for a model that cleans what is to be enlarged first; None leaves it.
+        scale: Enlargement that is asked for; 1 is denoising.
         runtime, device, tile: As `load_engine` takes them.
 
     Raises:
@@ -67,9 +69,22 @@ def load_task(  # noqa: D417  arguments that belong together are described toget
     if engine.scale != scale:
         does = f"enlarges by {engine.scale}" if engine.scale > 1 else "does not enlarge"
         raise UsageError(f"model {engine.name} {does}; asked for is a scale of {scale}")
-    if denoiser is None:
+    if denoiser is None or scale == 1:
         return engine
     return Cleaned(load_engine(denoiser, runtime=runtime, device=device, tile=tile), engine)
+
+
+def origin(engine: Engine, model: str, denoiser: str | None) -> dict[str, str]:
+    """Return what a run's models are, exactly: two runs that differ in it give other frames."""
+    told = {"runtime": engine.runtime, "weights": _digest(model, engine.runtime)}
+    if isinstance(engine, Cleaned) and denoiser is not None:
+        told["denoiser"] = _digest(denoiser, engine.denoiser.runtime)
+    return told
+
+
+def _digest(model: str, runtime: str) -> str:
+    path = find(model, ".safetensors" if runtime == "torch" else ".onnx")
+    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 class Cleaned(Engine):

@@ -6,7 +6,6 @@ size of a frame, never on the length of the file.
 
 from __future__ import annotations
 
-import hashlib
 import time
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping
 from contextlib import closing
@@ -22,7 +21,7 @@ import numpy as np
 from restore import __version__
 from restore.conveyor import Conveyor, prefetch
 from restore.engine import Engine
-from restore.enlarging import Cleaned, load_task, preset_for
+from restore.enlarging import load_task, origin, preset_for
 from restore.errors import InputError, OutputError, UsageError
 from restore.finish import finished
 from restore.handover import Handover
@@ -31,7 +30,6 @@ from restore.io.output import Encoding
 from restore.memory import enlarge
 from restore.segments import LENGTH, Target, open_target
 from restore.sequence import PRESETS, Preset, restore_shots, scale_of
-from restore.weights import find
 
 Array = np.ndarray
 Progress = Callable[[int, int | None], None]
@@ -127,31 +125,23 @@ def restore_video(  # noqa: D417  arguments that belong together are described t
     # Also those to be added in future: a segment must never be taken over into another film.
     settings = {name: value for name, value in locals().items() if name not in _NOT_SETTINGS}
     settings["version"] = __version__
-    _check(sigma, strength, luma, chroma, segment=segment)
     chosen = preset_for(preset, scale)
-    began = time.monotonic()
-    summary = Summary(str(src), str(dst))
+    _check(sigma, strength, luma, chroma, segment=segment)
+    began, summary = time.monotonic(), Summary(str(src), str(dst))
     factors, engine = (strength * luma, strength * chroma), None
     reading: Any = dict(leave_out=leave_out, strict=strict, max_pixels=max_pixels)
     reading |= dict(input_matrix=input_matrix, deinterlace=deinterlace if any(factors) else "off")
     with VideoReader(src, start=_exact(start), duration=_exact(duration), **reading) as reader:
         if any(factors):
-            name = model or chosen.model
-            denoiser = PRESETS[preset].model if denoise and scale > 1 else None
-            engine = load_task(
-                name, scale, denoiser=denoiser, runtime=runtime, device=device, tile=tile
-            )
+            names = (model or chosen.model, PRESETS[preset].model if denoise else None)
+            engine = load_task(*names, scale, runtime=runtime, device=device, tile=tile)
+            settings |= origin(engine, *names)
             summary.model, summary.runtime = engine.name, engine.runtime
-            settings |= {"runtime": engine.runtime, "weights": _digest(name, engine.runtime)}
-            if isinstance(engine, Cleaned) and denoiser is not None:
-                settings["denoiser"] = _digest(denoiser, engine.denoiser.runtime)
         width = reader.info.width * scale // 2 * 2 if compare else 0
         size = (2 * width or reader.info.width * scale, reader.info.height * scale)
-        options = tuple((encoder_options or {}).items())
-        encoding = Encoding(codec, crf, pix_fmt, options, size)
-        target = open_target(
-            dst, reader, encoding, settings, length=segment, resume=resume, overwrite=overwrite
-        )
+        encoding = Encoding(codec, crf, pix_fmt, tuple((encoder_options or {}).items()), size)
+        again: Any = dict(length=segment, resume=resume, overwrite=overwrite)
+        target = open_target(dst, reader, encoding, settings, **again)
         steps = restored_frames(reader, engine, chosen, sigma, target.handover, target.done)
         finish = partial(finished, factors=factors, width=width, scale=scale)
         _write(steps, target, reader, finish, summary, progress)
@@ -254,7 +244,9 @@ def restore_frames(
     """
     _check(sigma)
     chosen = preset_for(preset, scale)
-    engine = load_task(model or chosen.model, scale, runtime=runtime, device=device, tile=tile)
+    engine = load_task(
+        model or chosen.model, None, scale, runtime=runtime, device=device, tile=tile
+    )
     pictures = (_picture(frame) for frame in frames)
     for _, clean, _ in restore_shots(pictures, _itself, engine, chosen, sigma):
         yield np.clip(clean, 0, 1)
@@ -267,11 +259,6 @@ def _check(sigma: float | None, *factors: float, segment: int = LENGTH) -> None:
         raise UsageError(f"a segment must have a frame or more, not {segment}")
     if any(not 0 <= factor <= 4 for factor in factors):
         raise UsageError(f"strength, luma and chroma must lie in [0, 4], got {factors}")
-
-
-def _digest(model: str, runtime: str) -> str:
-    path = find(model, ".safetensors" if runtime == "torch" else ".onnx")
-    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def _exact(seconds: Fraction | float | None) -> Fraction | None:

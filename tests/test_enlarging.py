@@ -199,9 +199,9 @@ def test_denoising_on_the_way_changes_the_reference_alone() -> None:
 
 def test_what_does_not_fit_is_told(weights: dict[int, Path], tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="enlarges by 2; asked for is a scale of 4"):
-        load_task(str(weights[2]), 4)
+        load_task(str(weights[2]), None, 4)
     with pytest.raises(UsageError, match="does not enlarge; asked for is a scale of 2"):
-        load_task("denoise", 2)
+        load_task("denoise", None, 2)
     with pytest.raises(UsageError, match="scale must be 2, 3 or 4, got 5"):
         restore_video("in.mkv", tmp_path / "out.mkv", scale=5)
     with pytest.raises(UsageError, match='preset "quick"'):
