@@ -14,11 +14,13 @@ from typing import Any, Self
 from restore.errors import OutputError
 from restore.handover import Handover
 from restore.io import Frame, VideoReader, VideoWriter
+from restore.io.demux import PIPE
 from restore.io.encode import Coding
 from restore.io.libraries import ffmpeg_libraries
 from restore.io.output import Encoding, OutputFile
 from restore.io.packets import SegmentWriter, join
 from restore.io.sequence import is_sequence
+from restore.io.target import check_target
 from restore.workfolder import WorkFolder, fingerprint
 
 LENGTH = 240
@@ -51,11 +53,15 @@ def open_target(
             what to do with it.
         OutputError: If the target cannot be written.
     """
-    writer = VideoWriter(target, source, encoding=encoding, overwrite=overwrite)
-    again = source.path.is_file() or is_sequence(source.path)
-    if writer.coding is None or not writer.coding.joinable or not again:
+    path = Path(target)
+    coding = None
+    if not (path == PIPE or source.path == PIPE or is_sequence(path)):
+        check_target(path, source.path, overwrite)
+        with OutputFile(path, None, source, encoding) as trial:
+            coding = trial.coding
+    if coding is None or not coding.joinable:
+        writer = VideoWriter(path, source, encoding=encoding, overwrite=overwrite)
         return Straight(writer, resume=resume)
-    writer.discard()
     identity = {
         **settings,
         "input": fingerprint(source.path),
@@ -63,10 +69,10 @@ def open_target(
         "FFmpeg": ffmpeg_libraries(),
     }
     return Segmented(
-        writer.path,
+        path,
         source,
         encoding,
-        writer.coding,
+        coding,
         identity,
         length=length,
         resume=resume,

@@ -81,7 +81,7 @@ class WorkFolder:
         self.complete = False
         self._levels: tuple[float, ...] = ()
         self.notes: list[str] = []
-        self._identity = json.loads(json.dumps(identity, default=str))
+        self._identity = json.loads(json.dumps(identity, default=_plain))
         try:
             self.path.mkdir(exist_ok=True)
             self._lock = self._locked()
@@ -215,6 +215,10 @@ class WorkFolder:
 
     def _damaged(self) -> OutputError:
         return OutputError(f"{self.path}: is damaged; remove this folder and start anew")
+
+
+def _plain(value: Any) -> Any:
+    return sorted(value) if isinstance(value, set | frozenset) else str(value)
 
 
 def _intact(path: Path, part: Written) -> bool:

@@ -44,7 +44,8 @@ class OutputFile:
 
     Args:
         path: The final name.
-        partial: The name until then, in the same file system, with the same ending.
+        partial: The name until then, in the same file system, with the same ending; None tries out
+            in memory whether the file can be written, and leaves nothing.
         source: Where everything but the video comes from.
         encoding: What is asked of the encoder.
 
@@ -58,7 +59,9 @@ class OutputFile:
         OutputError: The container cannot be written or does not hold these streams.
     """
 
-    def __init__(self, path: Path, partial: Path, source: VideoReader, encoding: Encoding) -> None:
+    def __init__(
+        self, path: Path, partial: Path | None, source: VideoReader, encoding: Encoding
+    ) -> None:
         self.path, self.partial = path, partial
         self.notes: list[str] = []
         self._copier: StreamCopier | None = None
@@ -104,6 +107,7 @@ class OutputFile:
         Raises:
             OutputError: If it cannot be written, or does not hold every frame at its time.
         """
+        assert self.partial is not None
         try:
             if self._copier is not None:
                 self._copier.pump(self._output, None)
@@ -111,7 +115,7 @@ class OutputFile:
                 self.notes.extend(self._copier.notes)
                 self._copier = None
             self._output.close()
-            self._check_times()
+            self._check_times(self.partial)
             os.replace(self.partial, self.path)
         except (av.error.FFmpegError, OSError) as error:
             self.discard()
@@ -133,7 +137,8 @@ class OutputFile:
         except (av.error.FFmpegError, OSError, ValueError):
             pass  # the file is removed anyway
         finally:
-            self.partial.unlink(missing_ok=True)
+            if self.partial is not None:
+                self.partial.unlink(missing_ok=True)
 
     def _open_streams(self, source: VideoReader, encoding: Encoding) -> None:
         output = self._output
@@ -189,11 +194,11 @@ class OutputFile:
             raise OutputError(f"{self.path}: {error}") from error
         return Coding.of(plan, info, size, container)
 
-    def _check_times(self) -> None:
+    def _check_times(self, path: Path) -> None:
         """Read the times of the finished video back and compare them with those that were meant."""
         base = self.coding.info.time_base
         try:
-            with open_media(self.partial) as written:
+            with open_media(path) as written:
                 covers = Disposition.attached_pic
                 stream = next(s for s in written.streams.video if not s.disposition & covers)
                 tick = Fraction(stream.time_base)

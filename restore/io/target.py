@@ -1,5 +1,6 @@
 """The output file: may it be written, in which container, with which encoder opened."""
 
+import io
 import os
 from fractions import Fraction
 from pathlib import Path
@@ -42,19 +43,30 @@ def check_target(target: Path, source: Path, overwrite: bool) -> None:
         raise OutputError(f"{target}: its folder does not exist; create {target.parent} first")
 
 
-def open_output(partial: Path, target: Path, time_base: Fraction) -> av.container.OutputContainer:
-    """Create the container that the ending of `partial` stands for; nothing is written yet.
+class _Nowhere(io.BytesIO):
+    """A file in memory whose name says which container it is to be."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__()
+        self.name = name
+
+
+def open_output(
+    partial: Path | None, target: Path, time_base: Fraction
+) -> av.container.OutputContainer:
+    """Create the container that the target's ending stands for; nothing is written yet.
 
     Args:
-        partial: The temporary name.
-        target: The final name, for messages.
+        partial: The temporary name; None keeps it in memory.
+        target: The final name.
         time_base: Of the video, in which a late start must be stored exactly.
 
     Raises:
         OutputError: If the ending is unknown.
     """
+    place = _Nowhere(target.name) if partial is None else f"file:{partial.absolute()}"
     try:
-        output = av.open("file:" + os.fspath(partial.absolute()), "w")
+        output = av.open(place, "w")
     except (ValueError, av.error.FFmpegError) as error:
         raise OutputError(
             f"{target}: unknown kind of file; use an ending such as .mkv or .mp4"

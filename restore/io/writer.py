@@ -10,7 +10,7 @@ from av.error import FFmpegError
 
 from restore.errors import OutputError
 from restore.io.demux import PIPE
-from restore.io.encode import Coding, PictureEncoder
+from restore.io.encode import PictureEncoder
 from restore.io.frame import Frame
 from restore.io.images import ImageWriter
 from restore.io.output import Encoding, OutputFile
@@ -81,11 +81,6 @@ class VideoWriter:
         partial = self.path.with_name(f".restore-partial-{token}{self.path.suffix}")
         self._file = OutputFile(self.path, partial, source, encoding)
         self._encoder = PictureEncoder(self._file.coding, self._file.video)
-
-    @property
-    def coding(self) -> Coding | None:
-        """How the video is coded; None for pictures."""
-        return None if self._images is not None else self._file.coding
 
     @property
     def notes(self) -> list[str]:
