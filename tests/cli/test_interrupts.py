@@ -60,7 +60,7 @@ def test_a_signal_ends_the_run_in_good_order(source, tmp_path, number):
         " add --resume to go on with them."
     )
     assert list(tmp_path.iterdir()) == [work_folder(target)]
-    again = run(source, target, *SETTINGS)
+    again = run(source, target, *SETTINGS, "--quiet")
     assert again.returncode == 2
     assert "--resume" in again.stderr
     assert again.stderr.count("\n") == 1
@@ -91,7 +91,7 @@ def test_a_full_disk_is_one_line_and_no_file(source, tmp_path, limit):
         resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
 
     target = tmp_path / "out.mkv"
-    identity = ["--strength", "0", "--segment", "16", "--codec", "ffv1"]
+    identity = ["--strength", "0", "--segment", "16", "--codec", "ffv1", "--quiet"]
     done = run(source, target, *identity, preexec_fn=fill)
     assert done.returncode == 4, done.stderr
     assert done.stderr.count("\n") == 1
