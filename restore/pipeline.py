@@ -179,7 +179,7 @@ def _write(
                 f"{summary.target}: {target.frames} frames were written of {summary.frames} read; "
                 "please report this"
             )
-    summary.sigma = list(handover.levels)
+    summary.sigma = [round(255 * level, 2) for level in handover.levels]
 
 
 def restored_frames(

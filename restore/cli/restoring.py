@@ -89,5 +89,13 @@ def restore_file(args: argparse.Namespace, source: str, target: str, prog: str) 
             print(f"{prog}: {note}", file=sys.stderr)
         rate = (summary.frames - summary.resumed) / max(summary.seconds, 1e-3)
         took = f"{as_clock(summary.seconds)} ({rate:.3g} fps)"
-        print(f"{target}: {summary.frames} frames in {took}", file=sys.stderr)
+        print(f"{target}: {summary.frames} frames in {took}{_noise(summary)}", file=sys.stderr)
     return summary
+
+
+def _noise(summary: Summary) -> str:
+    """Say what noise was found, in 0-255 units."""
+    if not summary.sigma:
+        return ""
+    low, high = (f"{level:.2g}" for level in (min(summary.sigma), max(summary.sigma)))
+    return f", noise {low} of 255" if low == high else f", noise {low} to {high} of 255"
