@@ -12,7 +12,6 @@ from __future__ import annotations
 import sys
 
 from train_denoise import main as train
-from train_denoise import pick
 
 from restore.data.cache import ClipCache
 from restore.data.datasets import ClipDataset, builtin_source, find_sources
@@ -21,6 +20,7 @@ from restore.data.sampling import SAMPLERS
 from restore.data.shrink import SHRINKS, CleanRecipe, SmallDataset
 from restore.errors import UsageError
 from restore.training import TrainConfig
+from restore.training.command import pick
 
 RECIPES: dict[str, type[CleanRecipe] | type[MixedRecipe]] = {
     "clean": CleanRecipe,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,6 +14,9 @@ from restore.hyperframe import SLOT
 from restore.tiling import run_tiled
 from restore.weights import find, load_model
 from restore.weights.manifest import Manifest, is_path
+
+if TYPE_CHECKING:
+    from torch import nn
 
 Array = np.ndarray
 Run = Callable[[Array], Array]
@@ -33,6 +36,8 @@ WHOLE_ENLARGED = 4_000_000
 SMALLEST_TILE = 64
 INPUT = "hyperframe"
 """Name of the input of exported models; those that enlarge add "_x" and the scale."""
+SINGLE_INPUT = "noisy"
+"""Name of the input of exported models that look at one frame only."""
 
 
 class Engine:
@@ -44,7 +49,14 @@ class Engine:
     """
 
     def __init__(
-        self, run: Run, *, name: str, runtime: str, tile: int | None = None, scale: int = 1
+        self,
+        run: Run,
+        *,
+        name: str,
+        runtime: str,
+        tile: int | None = None,
+        scale: int = 1,
+        single: bool = False,
     ) -> None:
         """Wrap a function that runs a batch.
 
@@ -54,9 +66,11 @@ class Engine:
             runtime: "onnx", "openvino" or "torch", for the summary.
             tile: Side of a tile; None chooses by the size of the picture.
             scale: Enlargement by the model.
+            single: The model takes one picture and its σ, shape (1, 6, H, W), not a hyperframe;
+                neighbours need not be aligned for it.
         """
         self.run, self.name, self.runtime, self.tile = run, name, runtime, tile
-        self.scale = scale
+        self.scale, self.single = scale, single
 
     def __call__(self, hyperframe: Array) -> Array:
         """Restore one picture.
@@ -65,6 +79,8 @@ class Engine:
             RestoreError: If the memory is too small even for the smallest tile, or the model's
                 answer is not finite.
         """
+        if self.single:
+            hyperframe = reference_of(hyperframe)
         pixels = hyperframe.shape[-2] * hyperframe.shape[-1]
         tile = self.tile
         if tile is None and self.scale == 1 and pixels > WHOLE:
@@ -133,11 +149,12 @@ def load_engine(
     kind = _choose(name_or_path, runtime, device)
     name = Path(name_or_path).stem if is_path(name_or_path) else str(name_or_path)
     if kind == "torch":
-        run, scale = _torch(name_or_path, device, threads)
+        run, takes = _torch(name_or_path, device, threads)
     else:
         path = find(name_or_path, ".onnx")
-        run, scale = (_onnx if kind == "onnx" else _openvino)(path, threads)
-    return Engine(run, name=name, runtime=kind, tile=tile, scale=scale)
+        run, takes = (_onnx if kind == "onnx" else _openvino)(path, threads)
+    scale, single = scale_of_input(takes), takes == SINGLE_INPUT
+    return Engine(run, name=name, runtime=kind, tile=tile, scale=scale, single=single)
 
 
 def _device(device: str, runtime: str) -> str:
@@ -171,16 +188,11 @@ def _choose(name_or_path: str | Path, runtime: str, device: str) -> str:
     return "torch"
 
 
-def single_frame(run: Run) -> Run:
-    """Let a model that takes one picture and its σ, shape (1, 6, H, W), take hyperframes."""
-
-    def of_reference(batch: Array) -> Array:
-        slots = batch.reshape(1, -1, SLOT, *batch.shape[-2:])
-        reference = int(np.abs(slots[0, :, 3, 0, 0]).argmin())
-        slot = slots[:, reference]
-        return run(np.concatenate((slot[:, :3], slot[:, 5:]), axis=1))
-
-    return of_reference
+def reference_of(hyperframe: Array) -> Array:
+    """Take the reference and its σ, shape (6, H, W), out of a hyperframe (T*8, H, W)."""
+    slots = hyperframe.reshape(-1, SLOT, *hyperframe.shape[-2:])
+    slot = slots[int(np.abs(slots[:, 3, 0, 0]).argmin())]
+    return np.concatenate((slot[:3], slot[5:]))
 
 
 def scale_of_input(name: str) -> int:
@@ -189,7 +201,17 @@ def scale_of_input(name: str) -> int:
     return int(factor) if factor.isdecimal() else 1
 
 
-def _torch(name_or_path: str | Path, device: str, threads: int) -> tuple[Run, int]:
+def input_of(model: nn.Module) -> str:
+    """Return the name of a network's input, by which a file tells what it takes."""
+    from restore.models import Student
+
+    if isinstance(model, Student):
+        return SINGLE_INPUT
+    scale = int(getattr(model, "scale", 1))
+    return INPUT if scale == 1 else f"{INPUT}_x{scale}"
+
+
+def _torch(name_or_path: str | Path, device: str, threads: int) -> tuple[Run, str]:
     import torch
 
     try:
@@ -206,13 +228,10 @@ def _torch(name_or_path: str | Path, device: str, threads: int) -> tuple[Run, in
         with torch.inference_mode():
             return model(torch.from_numpy(batch).to(where)).float().cpu().numpy()
 
-    from restore.models import Student
-
-    scale = int(getattr(model, "scale", 1))
-    return (single_frame(run) if isinstance(model, Student) else run), scale
+    return run, input_of(model)
 
 
-def _onnx(path: Path, threads: int) -> tuple[Run, int]:
+def _onnx(path: Path, threads: int) -> tuple[Run, str]:
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
@@ -232,10 +251,10 @@ def _onnx(path: Path, threads: int) -> tuple[Run, int]:
     def run(batch: Array) -> Array:
         return session.run(None, {name: batch})[0]
 
-    return (single_frame(run) if name == "noisy" else run), scale_of_input(name)
+    return run, name
 
 
-def _openvino(path: Path, threads: int) -> tuple[Run, int]:
+def _openvino(path: Path, threads: int) -> tuple[Run, str]:
     import openvino
 
     settings: dict[str, Any] = {"PERFORMANCE_HINT": "LATENCY", "INFERENCE_PRECISION_HINT": "f32"}
@@ -250,8 +269,7 @@ def _openvino(path: Path, threads: int) -> tuple[Run, int]:
     def run(batch: Array) -> Array:
         return model(batch)[0]
 
-    name = model.inputs[0].any_name
-    return (single_frame(run) if name == "noisy" else run), scale_of_input(name)
+    return run, model.inputs[0].any_name
 
 
 def _out_of_memory(error: Exception) -> bool:

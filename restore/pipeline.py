@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import partial
 from itertools import islice
@@ -206,6 +206,7 @@ def restored_frames(
             for frame in decoded:
                 yield frame, None, handover
         return
+    preset = replace(preset, slots=1, passes=1) if engine.single else preset
     with closing(prefetch((frame, to_rgb(frame)) for frame in wanted)) as pairs:
         restored = restore_shots(pairs, lambda item: item[1], engine, preset, sigma, handover)
         for (frame, image), clean, after in restored:
@@ -247,6 +248,7 @@ def restore_frames(
     engine = load_task(
         model or chosen.model, None, scale, runtime=runtime, device=device, tile=tile
     )
+    chosen = replace(chosen, slots=1, passes=1) if engine.single else chosen
     pictures = (_picture(frame) for frame in frames)
     for _, clean, _ in restore_shots(pictures, _itself, engine, chosen, sigma):
         yield np.clip(clean, 0, 1)

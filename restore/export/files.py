@@ -71,26 +71,27 @@ def export_onnx(
         halve(proto)
     if precision == "int8":
         proto = quantise(proto, [noisy for _, noisy in pictures(calibration, range(12))])
-    channels = "R, G, B, sigma R, G, B" if single else "R, G, B, time, confidence, sigma R, G, B"
-    describe(
-        proto,
-        {
-            "name": entry.name,
-            "kind": "single-frame" if single else "multi-frame",
-            "channels": channels + ("" if single else f"; once a slot; time in {TIME_UNIT:g}"),
-            "precision": precision,
-            "scale": str(getattr(model, "scale", 1)),
-            "multiple": "1",
-            "range": "RGB in [0, 1]",
-            "sigma": "standard deviation in [0, 1]",
-            "format": FORMAT,
-            "sha256": hashlib.sha256(find(name_or_path).read_bytes()).hexdigest(),
-        },
-    )
+    digest = hashlib.sha256(find(name_or_path).read_bytes()).hexdigest()
+    described = {"name": entry.name, "precision": precision, "sha256": digest}
+    describe(proto, described | _layout(single, int(getattr(model, "scale", 1))))
     content = proto.SerializeToString()
     found = quality(model, content, calibration) if precision == "int8" else check(model, content)
     write_whole(path, content)
     return found
+
+
+def _layout(single: bool, scale: int) -> dict[str, str]:
+    """Return what a user of a file has to know about its input and output."""
+    channels = "R, G, B, sigma R, G, B" if single else "R, G, B, time, confidence, sigma R, G, B"
+    return {
+        "kind": "single-frame" if single else "multi-frame",
+        "channels": channels + ("" if single else f"; once a slot; time in {TIME_UNIT:g}"),
+        "scale": str(scale),
+        "multiple": "1",
+        "range": "RGB in [0, 1]",
+        "sigma": "standard deviation in [0, 1]",
+        "format": FORMAT,
+    }
 
 
 def export_program(name_or_path: str | Path, path: str | Path) -> dict[str, float]:

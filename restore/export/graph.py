@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from restore.engine import INPUT
+from restore.engine import input_of
 from restore.errors import UsageError
 from restore.hyperframe import SLOT, TIME_UNIT
 from restore.memory import memory_slots
@@ -50,7 +50,7 @@ def to_proto(model: nn.Module) -> onnx.ModelProto:
             trace(model),
             dynamo=True,
             opset_version=OPSET,
-            input_names=[input_name(model)],
+            input_names=[input_of(model)],
             output_names=["clean"],
             verbose=False,
         )
@@ -64,14 +64,6 @@ def to_proto(model: nn.Module) -> onnx.ModelProto:
     for part in (*graph.input, *graph.output):
         del part.metadata_props[:]
     return proto
-
-
-def input_name(model: nn.Module) -> str:
-    """Return the name of a network's input, by which a file tells what it takes."""
-    if isinstance(model, Student):
-        return "noisy"
-    scale = int(getattr(model, "scale", 1))
-    return INPUT if scale == 1 else f"{INPUT}_x{scale}"
 
 
 def trace(model: nn.Module) -> torch.export.ExportedProgram:

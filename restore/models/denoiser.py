@@ -47,17 +47,39 @@ class Denoiser(nn.Module):
         """
         super().__init__()
         self.multiple = 2 ** len(channels)
-        self.look = nn.Conv2d(SLOT, stem, 4, stride=2, padding=1)
-        self.compare = nn.Conv3d(stem, stem, (3, 1, 1), padding=(1, 0, 0))
-        self.vote = nn.Conv3d(stem, 1, 1)
-        nn.init.zeros_(self.vote.weight)
-        nn.init.zeros_(self.vote.bias)  # type: ignore[arg-type]
+        self._make_stem(stem)
         # Fused picture and reference, 4 sub-pixels of 3 channels each, and the noise left in both.
         self.enter = nn.Conv2d(stem + 4 * (3 + 3) + 2, channels[0], 3, padding=1)
         self.trunk = Trunk(tuple(channels), tuple(blocks))
         self.answer = nn.Conv2d(channels[0], 4 * (3 + 3), 3, padding=1)
         with torch.no_grad():
             self.answer.weight.mul_(0.1)  # start from the coarse picture and an even gate
+
+    def _make_stem(self, stem: int) -> None:
+        """Make the layers that look at the slots."""
+        self.look = nn.Conv2d(SLOT, stem, 4, stride=2, padding=1)
+        self.compare = nn.Conv3d(stem, stem, (3, 1, 1), padding=(1, 0, 0))
+        self.vote = nn.Conv3d(stem, 1, 1)
+        nn.init.zeros_(self.vote.weight)
+        nn.init.zeros_(self.vote.bias)  # type: ignore[arg-type]
+
+    def _stem(self, slots: Tensor, prior: Tensor) -> tuple[Tensor, Tensor]:
+        """Look at the slots.
+
+        Args:
+            slots: Shape (B, T, 8, H, W).
+            prior: Logarithm of confidence / σ², shape (B, T, 1, H/2, W/2).
+
+        Returns:
+            Weights of the slots, shape of `prior`, adding up to 1 over time; and features, shape
+            (B, C, H/2, W/2).
+        """
+        features = torch.relu(self.look(slots.flatten(0, 1)))
+        features = features.reshape(*slots.shape[:2], *features.shape[1:])
+        features = torch.relu(self.compare(features.transpose(1, 2)))  # (B, C, T, h, w)
+        votes = self.vote(features).transpose(1, 2)
+        weights = torch.softmax(prior + votes, dim=1)
+        return weights, (features * weights.transpose(1, 2)).sum(2)
 
     def forward(self, hyperframe: Tensor) -> Tensor:
         """Restore.
@@ -76,7 +98,6 @@ class Denoiser(nn.Module):
         height, width = hyperframe.shape[-2:]
         x = pad_to_multiple(hyperframe, self.multiple)
         slots = x.reshape(len(x), -1, SLOT, *x.shape[-2:])  # (B, T, 8, H, W)
-        count = slots.shape[:2]
         image = slots[:, :, :3]
         # Time, confidence and σ vary slowly: every second pixel is enough for the fusion.
         # (Spelt as a reshape: an exporter cannot prove that H/2 of `::2` and of the stem agree.)
@@ -85,13 +106,7 @@ class Denoiser(nn.Module):
         is_reference = (time[..., 0, 0, None, None].abs() < 0.5 / TIME_UNIT).to(x.dtype)
         variance = (sigma * sigma).mean(2, keepdim=True) + VARIANCE_FLOOR  # (B, T, 1, h, w)
 
-        features = torch.relu(self.look(slots.flatten(0, 1)))
-        features = features.reshape(*count, *features.shape[1:])
-        features = torch.relu(self.compare(features.transpose(1, 2)))  # (B, C, T, h, w)
-        votes = self.vote(features).transpose(1, 2)
-        weights = torch.softmax(torch.log(trust.clamp_min(1e-4) / variance) + votes, dim=1)
-
-        folded = (features * weights.transpose(1, 2)).sum(2)
+        weights, folded = self._stem(slots, torch.log(trust.clamp_min(1e-4) / variance))
         left = torch.sqrt((weights * weights * variance).sum(1))
         noise = torch.sqrt((variance * is_reference).sum(1))
         spread = functional.interpolate(weights[:, :, 0], scale_factor=2.0, mode="nearest")

@@ -64,6 +64,19 @@ class Student(nn.Module):
         return crop(clean, height, width)
 
 
+class OnHyperframes(nn.Module):
+    """Let a student take hyperframes, of which it sees the reference."""
+
+    def __init__(self, student: Student) -> None:
+        """Wrap a student."""
+        super().__init__()
+        self.student = student
+
+    def forward(self, hyperframe: Tensor) -> Tensor:
+        """Map (B, T*8, H, W) to the clean reference (B, 3, H, W)."""
+        return self.student(single_frame(hyperframe))
+
+
 def single_frame(hyperframe: Tensor) -> Tensor:
     """Take the reference and its σ out of a hyperframe.
 

@@ -29,7 +29,7 @@ from restore.errors import RestoreError
 from restore.training.checkpoint import load_checkpoint, save_checkpoint
 from restore.training.config import TrainConfig
 from restore.training.objective import Objective
-from restore.training.windows import Clips, Window, WindowDataset
+from restore.training.windows import Batches, Clips, Window, WindowDataset
 
 Report = Callable[[int, dict[str, float]], None]
 Validate = Callable[[nn.Module], dict[str, float]]
@@ -42,13 +42,15 @@ class Trainer:
     so that two processes equal one with twice the batch.
     """
 
-    def __init__(self, config: TrainConfig, model: nn.Module, clips: Clips, folder: Path) -> None:
+    def __init__(
+        self, config: TrainConfig, model: nn.Module, clips: Clips | None, folder: Path
+    ) -> None:
         """Set up the run.
 
         Args:
             config: Everything that decides the result.
             model: The network, its weights initialised.
-            clips: Where degraded clips come from.
+            clips: Where degraded clips come from; None where `dataset` is another one.
             folder: Where checkpoints are kept and found.
         """
         self.config, self.clips, self.folder = config, clips, folder
@@ -153,11 +155,15 @@ class Trainer:
             destroy_process_group()
         return self.step >= self.config.steps
 
+    def dataset(self) -> Batches:
+        """Return the batches from the current step on."""
+        assert self.clips is not None, "no clips and no other batches"
+        return WindowDataset(self.clips, self.config, rank=self.rank, start=self.step)
+
     def batches(self) -> Iterator[list[Window]]:
         """Return the batches from the current step on, built by the data processes."""
-        dataset = WindowDataset(self.clips, self.config, rank=self.rank, start=self.step)
         loader: DataLoader[list[Window]] = DataLoader(
-            dataset,  # type: ignore[arg-type]
+            self.dataset(),  # type: ignore[arg-type]
             batch_size=None,
             num_workers=self.config.workers,
             # A forked process inherits locks of OpenCV's and PyTorch's threads and hangs on them.

@@ -14,6 +14,8 @@ import numpy as np
 from restore.training.config import TrainConfig
 
 if TYPE_CHECKING:
+    from torch import nn
+
     from restore.training.loop import Trainer
 
 Array = np.ndarray
@@ -117,12 +119,12 @@ def seeds(config: TrainConfig) -> dict[str, str]:
     }
 
 
-def save_averaged(trainer: Trainer, folder: Path, figures: dict[str, float]) -> Path:
-    """Write the averaged weights of a run, with its configuration, as a safetensors file."""
+def save_averaged(trainer: Trainer, network: nn.Module, figures: dict[str, float]) -> Path:
+    """Write averaged weights with the run's configuration to its folder, as safetensors."""
     from restore.weights import save_model
 
     config = trainer.config
-    path = folder / f"{config.name}.safetensors"
+    path = trainer.folder / f"{config.name}.safetensors"
     meta = {
         "name": config.name,
         "model": config.model,
@@ -131,7 +133,7 @@ def save_averaged(trainer: Trainer, folder: Path, figures: dict[str, float]) -> 
         "step": trainer.step,
         "scores": {k: round(v, 4) for k, v in figures.items() if k.startswith(("psnr ", "val_"))},
     }
-    save_model(trainer.averaged.module, path, meta)
+    save_model(network, path, meta)
     return path
 
 

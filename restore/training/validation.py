@@ -10,12 +10,17 @@ from torch import nn
 
 from restore.align import aligner_for
 from restore.analyse import NoiseCurve
+from restore.data.compress import Compress
 from restore.data.degrade import Sample
+from restore.data.noise import Camera
 from restore.memory import enlarge
 from restore.metrics.fidelity import psnr
 from restore.sequence import restore_shot
 
 Array = np.ndarray
+
+SENSORS = {"low": 0.001, "mid": 0.006, "high": 0.02}
+"""Levels of camera noise: variance per unit of linear light."""
 
 
 class TorchEngine:
@@ -34,22 +39,50 @@ class TorchEngine:
         return out[0].float().cpu().numpy()
 
 
-def white_samples(clips: Sequence[Array], sigmas: Sequence[float], seed: int = 0) -> list[Sample]:
-    """Return clips under white noise as a file would hold it: rounded and clipped to 8 bits.
+def white_samples(
+    clips: Sequence[Array], sigmas: Sequence[float], seed: int = 0, *, stored: bool = True
+) -> list[Sample]:
+    """Return clips under white noise.
 
     Args:
         clips: Each of shape (N, H, W, 3), float32.
         sigmas: In 0-255 units.
         seed: The noise of a clip depends on this, the clip's number and σ.
+        stored: Round and clip to 8 bits, as a file would; otherwise as in papers.
     """
     samples = []
     for number, clean in enumerate(clips):
         for sigma in sigmas:
             rng = np.random.default_rng([seed, number, round(sigma * 100)])
             noisy = clean + rng.standard_normal(clean.shape, np.float32) * np.float32(sigma / 255)
-            stored = np.round(noisy.clip(0, 1) * 255) / np.float32(255)
+            if stored:
+                noisy = np.round(noisy.clip(0, 1) * 255) / np.float32(255)
             curve = NoiseCurve.white(sigma / 255)
-            samples.append(Sample(clean, stored, curve, {"group": f"white {sigma:g}"}))
+            samples.append(Sample(clean, noisy, curve, {"group": f"white {sigma:g}"}))
+    return samples
+
+
+def real_samples(clips: Sequence[Array], seed: int = 0) -> list[Sample]:
+    """Return clips with the noise of a small sensor, through H.264 at 0.3 bit a pixel.
+
+    Shot and read noise in linear light, blurred as by demosaicing, partly the same in all channels.
+    The curve that goes with a clip is white, of the true root mean square error.
+
+    Args:
+        clips: Each of shape (N, H, W, 3), float32.
+        seed: The noise of a clip depends on this, the clip's number and the level.
+    """
+    samples = []
+    for number, clean in enumerate(clips):
+        for order, (level, gain) in enumerate(SENSORS.items()):
+            rng = np.random.default_rng([seed, number, order])
+            camera = Camera(gain, 0.02 * gain, gamma=2.2, shared=0.3, correlation="blur", width=0.6)
+            encode = Compress("libx264", bits_per_pixel=0.3, preset="medium")
+            noisy = encode(camera(clean, rng), rng)
+            error = float(np.sqrt(np.mean(np.square(noisy - clean))))
+            samples.append(
+                Sample(clean, noisy, NoiseCurve.white(error), {"group": f"real {level}"})
+            )
     return samples
 
 

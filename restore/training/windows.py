@@ -28,6 +28,18 @@ class Clips(Protocol):
         ...
 
 
+class Batches(Protocol):
+    """The batches of a run, counted from its next step."""
+
+    def __len__(self) -> int:
+        """Return how many there are."""
+        ...
+
+    def __getitem__(self, position: int) -> list[Window]:
+        """Return the windows of one batch in the order of time."""
+        ...
+
+
 @dataclass(frozen=True)
 class Link:
     """What feeding one clip's previous output back needs."""

@@ -6,7 +6,6 @@ import pytest
 import torch
 
 from restore.models import MODELS, Student
-from restore.training.validation import TorchEngine
 from restore.weights import load_model, save_model
 
 ROOT = Path(__file__).parents[2]
@@ -31,7 +30,8 @@ def teacher(tmp_path: Path) -> Path:
 
 def run(out: Path, *more: str) -> int:
     settings = [part for key, value in SETTINGS.items() for part in (f"--{key}", str(value))]
-    return distill.main(["--out", str(out), *settings, *more])
+    lessons = ["--lessons", str(out / "lessons"), "--count", "2"]
+    return distill.main(["--out", str(out), *settings, *lessons, *more])
 
 
 def logged(out: Path) -> str:
@@ -44,20 +44,42 @@ def test_a_teacher_and_real_clips_make_a_plain_student(
     real = make_clip("real.mkv", frames=8).parent
     out = tmp_path / "out"
     more = ["--teacher", str(teacher), "--unlabelled", str(real), "--share", "0.5"]
-    assert run(out, *more) == 0
+    assert run(out, *more, "--pixel_phase", "0") == 0
     text = logged(out)
-    assert '"features"' in text
-    assert '"taught edges"' in text
+    for term in ("match", "features", "taught edges", "temporal"):
+        assert f'"{term}"' in text
     assert "NaN" not in text
     model, entry = load_model(out / "pupil.safetensors")
     assert type(model) is Student
     assert entry.model == "student-nano"
+    stored = [np.load(path) for path in sorted((out / "lessons-teacher").glob("*.npz"))]
+    known = np.concatenate([lesson["known"].ravel() for lesson in stored])
+    assert known.any()
+    assert not known.all()
 
 
 def test_without_a_teacher_the_same_command_trains_directly(tmp_path: Path) -> None:
     assert run(tmp_path, "--teacher", "none") == 0
-    assert '"match"' not in logged(tmp_path)
+    text = logged(tmp_path)
+    assert '"match"' not in text
+    assert '"temporal"' in text
     assert type(load_model(tmp_path / "pupil.safetensors")[0]) is Student
+
+
+def test_every_seed_is_trained_with_the_teacher_and_without(
+    teacher: Path, tmp_path: Path, capsys
+) -> None:
+    assert run(tmp_path, "--teacher", str(teacher), "--compare", "1", "2", "--steps", "1") == 0
+    printed = capsys.readouterr().out
+    assert "| figure | alone | taught | difference |" in printed
+    assert "| psnr white 30 |" in printed
+    assert "| warp white 30 |" in printed
+    for run_of in ("none-1", "none-2", "teacher-1", "teacher-2"):
+        assert (tmp_path / run_of / "pupil.safetensors").is_file()
+    both = [(tmp_path / "lessons-none" / "000000.npz"), (tmp_path / "lessons-teacher/000000.npz")]
+    alone, taught = (np.load(path) for path in both)
+    np.testing.assert_array_equal(alone["noisy"], taught["noisy"])
+    assert "taught" not in alone.files
 
 
 def test_only_students_are_taught(teacher: Path, tmp_path: Path, capsys) -> None:
@@ -65,15 +87,7 @@ def test_only_students_are_taught(teacher: Path, tmp_path: Path, capsys) -> None
     assert "is not a single-frame student" in capsys.readouterr().err
 
 
-def test_a_pupil_sees_nothing_but_the_reference() -> None:
-    torch.manual_seed(0)
-    kind, config = MODELS["student-nano"]
-    student = kind(**config)
-    student.__class__ = distill.Pupil
-    frames = np.random.default_rng(0).random((24, 16, 16), np.float32)
-    for slot, time in enumerate((-1, 0, 1)):
-        frames[8 * slot + 3] = time / 3
-    changed = frames.copy()
-    changed[:3] += 0.5
-    engine = TorchEngine(student)
-    np.testing.assert_array_equal(engine(frames), engine(changed))
+def test_lessons_of_two_kinds_are_not_mixed(tmp_path: Path, capsys) -> None:
+    assert run(tmp_path, "--teacher", "none") == 0
+    assert run(tmp_path, "--teacher", "none", "--patch", "48") == 2
+    assert "made with other settings" in capsys.readouterr().err
