@@ -12,6 +12,7 @@ from typing import Any
 
 FFMPEG, FFPROBE = shutil.which("ffmpeg"), shutil.which("ffprobe")
 _PATIENCE = 300
+_QUIET = ("-v", "error", "-nostdin", "-noautorotate")
 
 
 @dataclass
@@ -21,63 +22,56 @@ class Facts:
     streams: list[dict[str, Any]]
     container: dict[str, Any]
     chapters: list[dict[str, Any]]
-    times: list[Fraction | None]
-    """Presentation times of the video's frames, in seconds."""
-    tick: Fraction
+    video: dict[str, Any] = field(default_factory=dict)
+    """The stream of interest."""
+    times: list[Fraction] = field(default_factory=list)
+    """Presentation times of its frames, in seconds, in the order of decoding."""
     packets: dict[int, list[tuple[Fraction | None, str]]] = field(default_factory=dict)
-    """Stream index -> (time, MD5 of the data) of each packet, without the video's."""
-    video: int | None = None
+    """Other streams: index -> (time, MD5 of the data) of each packet."""
+
+    @property
+    def tick(self) -> Fraction:
+        """The video's time base in seconds."""
+        return Fraction(self.video.get("time_base", 1))
 
     def of_kind(self, kind: str) -> list[dict[str, Any]]:
-        """Return the streams of a kind, the restored video left out."""
-        return [s for s in self.streams if s.get("codec_type") == kind and s["index"] != self.video]
-
-    def packet_times(self, kind: str) -> list[list[Fraction | None]]:
-        """Return the packet times of all streams of a kind."""
-        return [[t for t, _ in self.packets.get(s["index"], [])] for s in self.of_kind(kind)]
-
-    def packet_hashes(self, kind: str) -> list[list[str]]:
-        """Return the packet hashes of all streams of a kind."""
-        return [[h for _, h in self.packets.get(s["index"], [])] for s in self.of_kind(kind)]
+        """Return the other streams of a kind."""
+        return [s for s in self.streams if s.get("codec_type") == kind and s is not self.video]
 
 
-def probe(path: Path, video: int | None) -> Facts:
+def real_videos(streams: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the video streams that are no cover art."""
+    return [
+        s
+        for s in streams
+        if s.get("codec_type") == "video" and not s["disposition"]["attached_pic"]
+    ]
+
+
+def probe(path: Path, ordinal: int) -> Facts:
     """Ask ffprobe about a file.
 
     Args:
         path: The file.
-        video: Index of the video stream of interest; None for the first that is no cover art.
+        ordinal: Which of its video streams is of interest, cover art not counted.
     """
     told = _ask(path, "-show_streams", "-show_format", "-show_chapters")
     streams = told.get("streams", [])
-    if video is None:
-        video = next(
-            (
-                s["index"]
-                for s in streams
-                if s["codec_type"] == "video" and not s["disposition"]["attached_pic"]
-            ),
-            None,
-        )
-    times: list[Fraction | None] = []
-    tick = Fraction(1)
-    if video is not None:
-        tick = Fraction(streams[video]["time_base"])
-        frames = _ask(
-            path, "-select_streams", str(video), "-show_entries", "frame=best_effort_timestamp"
-        ).get("frames", [])
-        stamps = [f.get("best_effort_timestamp") for f in frames]
-        times = [None if s is None else int(s) * tick for s in stamps]
-    facts = Facts(streams, told.get("format", {}), told.get("chapters", []), times, tick)
-    facts.video = video
+    facts = Facts(streams, told.get("format", {}), told.get("chapters", []))
+    videos = real_videos(streams)
+    if ordinal < len(videos):
+        facts.video = videos[ordinal]
+        number = str(facts.video["index"])
+        asked = ("-select_streams", number, "-show_entries", "frame=best_effort_timestamp")
+        stamps = [f.get("best_effort_timestamp") for f in _ask(path, *asked).get("frames", [])]
+        facts.times = [int(s) * facts.tick for s in stamps if s is not None]
     entries = "packet=stream_index,pts,dts,data_hash"
     for packet in _ask(path, "-show_entries", entries, "-show_data_hash", "MD5").get("packets", []):
         index = packet["stream_index"]
-        if index == video:
+        if streams[index] is facts.video:
             continue
         stamp = packet.get("pts", packet.get("dts"))
-        base = Fraction(streams[index]["time_base"])
-        time = None if stamp is None else int(stamp) * base
+        time = None if stamp is None else int(stamp) * Fraction(streams[index]["time_base"])
         facts.packets.setdefault(index, []).append((time, packet.get("data_hash", "")))
     return facts
 
@@ -88,18 +82,23 @@ def _ask(path: Path, *what: str) -> dict[str, Any]:
     return json.loads(done.stdout or b"{}")
 
 
-def decode(path: Path, video: int | None = None) -> tuple[list[str], str]:
+def decode(path: Path, video: int) -> tuple[int, str]:
     """Decode a whole file with Debian's ffmpeg.
 
     Returns:
-        The MD5 of each frame of the video, and what ffmpeg complained about.
+        The number of frames of stream `video`, and what ffmpeg complained about.
     """
-    chosen = ["-map", f"0:{video}"] if video is not None else ["-map", "0:V:0"]
-    hashed = [*chosen, "-fps_mode", "passthrough", "-f", "framemd5", "-"]
-    command = [str(FFMPEG), "-v", "error", "-noautorotate", "-i", f"file:{path}", *hashed]
+    counted = ["-map", f"0:{video}", "-fps_mode", "passthrough", "-f", "framecrc", "-"]
+    # The null muxer's own clock is the mean rate: with it, uneven times would be a complaint.
+    heard = ["-map", "0:a?", "-map", "0:s?", "-enc_time_base", "-1", "-f", "null", "-"]
+    command = [str(FFMPEG), *_QUIET, "-i", f"file:{path}", *counted, *heard]
     done = subprocess.run(command, capture_output=True, timeout=_PATIENCE)
-    rows = [r for r in done.stdout.decode().splitlines() if not r.startswith("#")]
-    hashes = [row.rpartition(",")[2].strip() for row in rows]
-    command = [str(FFMPEG), "-v", "error", "-i", f"file:{path}", "-f", "null", "-"]
-    plain = subprocess.run(command, capture_output=True, timeout=_PATIENCE)
-    return hashes, (done.stderr + plain.stderr).decode(errors="replace").strip()
+    rows = [row for row in done.stdout.decode().splitlines() if not row.startswith("#")]
+    return len(rows), done.stderr.decode(errors="replace").strip()
+
+
+def sound(path: Path, index: int) -> str:
+    """Return the MD5 of a decoded audio stream."""
+    chosen = ["-map", f"0:{index}", "-f", "md5", "-"]
+    command = [str(FFMPEG), *_QUIET, "-i", f"file:{path}", *chosen]
+    return subprocess.run(command, capture_output=True, timeout=_PATIENCE).stdout.decode().strip()
