@@ -1,6 +1,7 @@
 """Every odd file comes out right, or is refused in one line; judged by Debian's ffmpeg."""
 
 import os
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
@@ -39,5 +40,8 @@ def test_made_file(request, name, run, tmp_path):
 
 
 def test_a_jump_back_in_time_is_continued():
-    assert continued([0, 1, 3, 2, 4]) == [0, 1, 2, 3, 4]
-    assert continued([10, 11, 12, 0, 1, 2]) == [10, 11, 12, 13, 14, 15]
+    def at(*frames: int) -> list[Fraction]:
+        return [Fraction(frame, 25) for frame in frames]
+
+    assert continued(at(0, 1, 3, 2, 4)) == at(0, 1, 2, 3, 4)
+    assert continued(at(50, 51, 52, 0, 1, 2)) == at(50, 51, 52, 53, 54, 55)
