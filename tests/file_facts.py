@@ -24,6 +24,8 @@ class Facts:
     chapters: list[dict[str, Any]]
     video: dict[str, Any] = field(default_factory=dict)
     """The stream of interest."""
+    ordinal: int = 0
+    """Which of the video streams that is, cover art not counted."""
     times: list[Fraction] = field(default_factory=list)
     """Presentation times of its frames, in seconds, in the order of decoding."""
     packets: dict[int, list[tuple[Fraction | None, str]]] = field(default_factory=dict)
@@ -48,19 +50,24 @@ def real_videos(streams: list[dict[str, Any]]) -> list[dict[str, Any]]:
     ]
 
 
-def probe(path: Path, ordinal: int) -> Facts:
+def probe(path: Path, *, index: int | None = None, ordinal: int = 0) -> Facts:
     """Ask ffprobe about a file.
 
     Args:
         path: The file.
-        ordinal: Which of its video streams is of interest, cover art not counted.
+        index: The stream of interest.
+        ordinal: Where `index` is not given: which of the video streams, cover art not counted.
     """
     told = _ask(path, "-show_streams", "-show_format", "-show_chapters")
     streams = told.get("streams", [])
     facts = Facts(streams, told.get("format", {}), told.get("chapters", []))
     videos = real_videos(streams)
-    if ordinal < len(videos):
-        facts.video = videos[ordinal]
+    if index is not None:
+        facts.ordinal = next((i for i, s in enumerate(videos) if s["index"] == index), 0)
+    else:
+        facts.ordinal = ordinal
+    if facts.ordinal < len(videos):
+        facts.video = videos[facts.ordinal]
         number = str(facts.video["index"])
         asked = ("-select_streams", number, "-show_entries", "frame=best_effort_timestamp")
         stamps = [f.get("best_effort_timestamp") for f in _ask(path, *asked).get("frames", [])]
