@@ -24,6 +24,20 @@ def blend(hyperframe: np.ndarray) -> np.ndarray:
     return (slots[:, :3] * weight).sum(0) / weight.sum(0)
 
 
+class Enlarger:
+    """Stand for a model that enlarges: blended slots, and half of the previous output."""
+
+    scale = 2
+
+    def __call__(self, hyperframe: np.ndarray) -> np.ndarray:
+        near = blend(hyperframe[:-16]).repeat(2, 1).repeat(2, 2)
+        height, width = hyperframe.shape[1:]
+        memory = hyperframe[-15:-3].reshape(3, 2, 2, height, width)
+        memory = memory.transpose(0, 3, 1, 4, 2).reshape(near.shape)
+        trust = hyperframe[-16:-15].repeat(2, 1).repeat(2, 2) / 2
+        return near + trust * (memory - near)
+
+
 @pytest.fixture(scope="module")
 def frames() -> list[np.ndarray]:
     """Two shots with another noise each, six black frames, and the second shot turned over."""
@@ -34,24 +48,25 @@ def frames() -> list[np.ndarray]:
     return [np.ascontiguousarray(f) for f in first + second + black + third]
 
 
-def restored(frames, preset, sigma, handover=None):
-    return list(restore_shots(frames, np.asarray, blend, preset, sigma, handover))
+def restored(frames, engine, preset, sigma, handover=None):
+    return list(restore_shots(frames, np.asarray, engine, preset, sigma, handover))
 
 
 @pytest.mark.parametrize(
-    ("name", "sigma"), [*((name, None) for name in PRESETS), ("balanced", 0.03)]
+    ("name", "sigma"), [*((name, None) for name in PRESETS), ("balanced", 0.03), ("enlarge", None)]
 )
 def test_any_place_to_stop_gives_the_same_frames(frames, tmp_path, monkeypatch, name, sigma):
     monkeypatch.setattr(follow, "REFRESH", 3)
-    preset = PRESETS[name]
-    whole = restored(frames, preset, sigma)
+    preset = PRESETS.get(name, PRESETS["fast"])
+    engine = Enlarger() if name == "enlarge" else blend
+    whole = restored(frames, engine, preset, sigma)
     assert len(whole) == len(frames)
     assert sum(step[2].starts_shot for step in whole) >= 3
     for stop in (1, 4, 9, 13, 18, 27, 30, 33):
         whole[stop - 1][2].save(tmp_path / "state")
         handover = Handover.load(tmp_path / "state")
         assert handover.behind <= preset.context
-        rest = restored(frames[stop - handover.behind :], preset, sigma, handover)
+        rest = restored(frames[stop - handover.behind :], engine, preset, sigma, handover)
         assert len(rest) == len(frames) - stop
         for (_, clean, after), (_, expected, then) in zip(rest, whole[stop:], strict=True):
             np.testing.assert_array_equal(clean, expected)

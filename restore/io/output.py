@@ -225,4 +225,4 @@ class OutputFile:
 
     def _unwritable(self, error: Exception) -> OutputError:
         reason = getattr(error, "strerror", None) or error
-        return OutputError(f"{self.path}: cannot be written ({reason}); free space?")
+        return OutputError(f"{self.path}: cannot be written ({reason}); free space")
