@@ -97,7 +97,7 @@ def decode(path: Path, video: int) -> tuple[int, str]:
     """
     counted = ["-map", f"0:{video}", "-fps_mode", "passthrough", "-f", "framecrc", "-"]
     # The null muxer's own clock is the mean rate: with it, uneven times would be a complaint.
-    heard = ["-map", "0:a?", "-map", "0:s?", "-enc_time_base", "-1", "-f", "null", "-"]
+    heard = ["-map", "0:a?", "-enc_time_base", "-1", "-f", "null", "-"]
     command = [str(FFMPEG), *_QUIET, "-i", f"file:{path}", *counted, *heard]
     done = subprocess.run(command, capture_output=True, timeout=_PATIENCE)
     rows = [row for row in done.stdout.decode().splitlines() if not row.startswith("#")]

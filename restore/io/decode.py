@@ -192,6 +192,8 @@ class FileSource:
         if stream.metadata.get("alpha_mode") == "1" and stream.codec_context.name in _WITH_ALPHA:
             name = _WITH_ALPHA[stream.codec_context.name]
             self._decoder = av.CodecContext.create(name, "r")
+            for tag in ("color_primaries", "color_trc", "colorspace", "color_range"):
+                setattr(self._decoder, tag, getattr(stream.codec_context, tag))
         self._decoder.options = {"max_pixels": str(self.max_pixels)}
 
     def _check_size(self, stream: av.VideoStream) -> None:

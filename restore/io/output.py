@@ -159,6 +159,8 @@ class OutputFile:
             self._copier.add_streams(output, before=True)
         self.notes.extend(coding.plan.notes)
         self.coding = coding
+        before = [s for s in output.streams.video if not s.disposition & Disposition.attached_pic]
+        self._ordinal = len(before)
         self.video, notes = coding.add_to(output)
         self.notes.extend(notes)
         if self._copier is not None:
@@ -200,12 +202,13 @@ class OutputFile:
         try:
             with open_media(path) as written:
                 covers = Disposition.attached_pic
-                stream = next(s for s in written.streams.video if not s.disposition & covers)
+                videos = [s for s in written.streams.video if not s.disposition & covers]
+                stream = videos[self._ordinal]
                 tick = Fraction(stream.time_base)
                 stamps = sorted(
                     p.pts for p in written.demux(stream) if p.size and p.pts is not None
                 )
-        except (RestoreError, StopIteration, av.error.FFmpegError):
+        except (RestoreError, IndexError, av.error.FFmpegError):
             stamps = []
         exact = self.coding.container in _EXACT and self.coding.joinable
         if exact and len(stamps) != len(self._stamps):

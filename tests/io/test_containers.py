@@ -156,3 +156,21 @@ def test_text_subtitles_reach_mp4_and_come_back(make_clip, tmp_path):
         shown = [p for p in container.demux(stream) if p.size]
         assert [bytes(p).decode() for p in shown] == ["Hyvää huomenta"]
         assert shown[0].pts * shown[0].time_base == Fraction(40, 1000)
+
+
+def test_the_second_of_two_videos_may_be_the_longer_one(make_clip, tmp_path):
+    def second(output, stream):
+        other = output.add_stream("libx264", rate=25)
+        other.width, other.height, other.pix_fmt = 96, 64, "yuv420p"
+        for number in range(20):
+            picture = av.VideoFrame.from_ndarray(np.full((96, 96), 9 * number, np.uint8), "yuv420p")
+            picture.pts, picture.time_base = number, Fraction(1, 25)
+            output.mux(other.encode(picture))
+        output.mux(other.encode(None))
+
+    source = make_clip("in.mkv", frames=5, setup=second)
+    copy(source, tmp_path / "out.mkv")
+    with av.open(str(tmp_path / "out.mkv")) as container:
+        assert [s.width for s in container.streams.video] == [64, 96]
+        packets = [p.stream_index for p in container.demux(video=(0, 1)) if p.size]
+        assert [packets.count(0), packets.count(1)] == [5, 20]
