@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import cast
 
@@ -10,12 +10,17 @@ import av
 import numpy as np
 import numpy.typing as npt
 
+from restore.io.color import from_rgb, to_rgb
+from restore.io.formats import layout_of, pack, unpack
+from restore.io.frame import ColorSpec, Frame
+
 ByteArray = npt.NDArray[np.uint8]
 
 DECODERS = {"libx264": "h264", "libx265": "hevc"}
 """Encoder name -> name of the decoder of the same standard."""
 
 _RATE = 25
+_COLOR = ColorSpec("bt601", full_range=False)
 # x265 writes outside its buffers when a side is shorter than its coding block (seen with 4.1).
 _SMALLEST = {"libx264": 16, "libx265": 64}
 
@@ -72,19 +77,19 @@ def encode_decode(
     encoder.options = _options(codec, crf, preset)
     if bitrate is not None:
         encoder.bit_rate = int(bitrate)
+    layout = layout_of(pix_fmt)
+    template = Frame((padded[0, ..., 0],), layout.format, _COLOR, encoder.time_base)
     packets = []
     for number, image in enumerate(padded):
-        frame = av.VideoFrame.from_ndarray(image, format="rgb24")
-        frame = frame.reformat(format=pix_fmt, dst_colorspace="ITU601", dst_color_range="MPEG")
-        frame.pts = number
-        frame.time_base = encoder.time_base
+        frame = pack(from_rgb(image.astype(np.float32) / 255, template), pix_fmt)
+        frame.pts, frame.time_base = number, encoder.time_base
         packets += [bytes(packet) for packet in encoder.encode(frame)]
     packets += [bytes(packet) for packet in encoder.encode(None)]
     decoded = _decode(codec, packets, encoder.extradata)
     if len(decoded) != len(frames):
         raise RuntimeError(f"{codec} returned {len(decoded)} of {len(frames)} frames")
-    images = [f.to_ndarray(format="rgb24", src_colorspace="ITU601") for f in decoded]
-    out = np.stack(images)[:, :height, :width]
+    images = [to_rgb(replace(template, planes=unpack(f, layout)[0])) for f in decoded]
+    out = np.rint(np.clip(np.stack(images)[:, :height, :width], 0, 1) * 255).astype(np.uint8)
     return RoundTrip(np.ascontiguousarray(out), 8 * sum(map(len, packets)))
 
 
