@@ -24,6 +24,8 @@ class Facts:
     chapters: list[dict[str, Any]]
     video: dict[str, Any] = field(default_factory=dict)
     """The stream of interest."""
+    frames: int = 0
+    """Frames, those without a time too."""
     ordinal: int = 0
     """Which of the video streams that is, cover art not counted."""
     times: list[Fraction] = field(default_factory=list)
@@ -71,6 +73,7 @@ def probe(path: Path, *, index: int | None = None, ordinal: int = 0) -> Facts:
         number = str(facts.video["index"])
         asked = ("-select_streams", number, "-show_entries", "frame=best_effort_timestamp")
         stamps = [f.get("best_effort_timestamp") for f in _ask(path, *asked).get("frames", [])]
+        facts.frames = len(stamps)
         facts.times = [int(s) * facts.tick for s in stamps if s is not None]
     entries = "packet=stream_index,pts,dts,data_hash"
     for packet in _ask(path, "-show_entries", entries, "-show_data_hash", "MD5").get("packets", []):

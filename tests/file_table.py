@@ -28,7 +28,7 @@ REFUSED = {
     ("fate_mpeg2_ntsc_interlaced_es.m2v", "own"): 4,
 }
 """Files that ffmpeg decodes and that are refused in one line all the same."""
-_OWN_TAGS = {"encoder", "major_brand", "minor_version", "compatible_brands", "duration"}
+_OWN_TAGS = {"encoder", "major_brand", "minor_version", "compatible_brands", "duration", "software"}
 _DESCRIBED = ("sample_aspect_ratio", "color_range", "color_space", "color_transfer")
 _DESCRIBED += ("color_primaries",)
 
@@ -104,7 +104,7 @@ def _compare_pictures(
     row: Row, source: Path, target: Path, a: Facts, b: Facts, expected: int
 ) -> None:
     frames, complaints = decode(target, b.video.get("index", 0))
-    row.frames_in, row.frames_out = len(a.times) or expected, frames
+    row.frames_in, row.frames_out = a.frames or expected, frames
     if complaints:
         row.wrong.append(f"ffmpeg: {complaints.splitlines()[0]}")
     if expected and expected != frames and row.frames_in != frames:
@@ -114,11 +114,12 @@ def _compare_pictures(
     certain = certain and not a.ordinal  # a reader may prefer the other of two videos in the copy
     if row.run == "ffv1" and certain and not _same_pictures(source, target):
         row.wrong.append("planes differ")
-    if len(a.times) == len(b.times):
+    # ffprobe stamps VC-1's B-frames a place off; the reader keeps the packets' own times.
+    if len(a.times) == len(b.times) and a.video.get("codec_name") != "vc1":
         pairs = zip(continued(a.times), sorted(b.times), strict=True)
         row.pts_error = float(max((abs(x - y) for x, y in pairs), default=Fraction(0)))
-    elif a.times:
-        row.wrong.append(f"ffprobe counts {len(a.times)} and {len(b.times)} frames")
+    elif a.frames != b.frames and a.frames:
+        row.wrong.append(f"ffprobe counts {a.frames} and {b.frames} frames")
     if row.pts_error > b.tick and "keeps their times" not in row.told:
         row.wrong.append(f"times are {row.pts_error:.4f} s off, a tick is {float(b.tick):.6f} s")
 

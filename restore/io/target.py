@@ -119,10 +119,18 @@ def add_video(
             " a .mov file can"
         )
     if info.display_matrix is not None and container in _ROTATES:
-        stream.set_display_matrix(info.display_matrix)
+        matrix = info.display_matrix
+        stream.set_display_matrix(_turn_only(matrix) if container in _MATROSKA else matrix)
     elif info.display_matrix is not None:
         notes.append(f"{container} cannot say that the picture is rotated; .mkv and .mp4 can")
     return stream, notes
+
+
+def _turn_only(matrix: tuple[int, ...]) -> tuple[int, ...]:
+    """Leave out scale and shift: Matroska takes nothing but a plain turn, mirrored or not."""
+    turn = [0 if not value else 65536 if value > 0 else -65536 for value in matrix[:5]]
+    plain = 0 in (matrix[0], matrix[1]) and 0 in (matrix[3], matrix[4])
+    return (turn[0], turn[1], 0, turn[3], turn[4], 0, 0, 0, 1 << 30) if plain else matrix
 
 
 def open_encoder(context: av.VideoCodecContext, plan: EncoderPlan) -> None:
