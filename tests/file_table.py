@@ -28,6 +28,8 @@ REFUSED = {
     ("fate_mpeg2_ntsc_interlaced_es.m2v", "own"): 4,
 }
 """Files that ffmpeg decodes and that are refused in one line all the same."""
+UNCERTAIN = {"fate_mpeg2_pal_field_coded.ts"}
+"""Its last picture has one field; the other holds whatever memory held, another time another."""
 _OWN_TAGS = {"encoder", "major_brand", "minor_version", "compatible_brands", "duration", "software"}
 _DESCRIBED = ("sample_aspect_ratio", "color_range", "color_space", "color_transfer")
 _DESCRIBED += ("color_primaries",)
@@ -103,7 +105,7 @@ def run_file(source: Path, run: str, expected: int, folder: Path) -> Row:
 def _compare_pictures(
     row: Row, source: Path, target: Path, a: Facts, b: Facts, expected: int
 ) -> None:
-    frames, complaints = decode(target, b.video.get("index", 0))
+    frames, complaints = decode(target, b.video.get("index", 0), audio=bool(b.of_kind("audio")))
     row.frames_in, row.frames_out = a.frames or expected, frames
     if complaints:
         row.wrong.append(f"ffmpeg: {complaints.splitlines()[0]}")
@@ -111,6 +113,7 @@ def _compare_pictures(
         row.wrong.append(f"{frames} frames, expected {expected}")
     # What a decoder makes of damaged data may differ from one time to the next.
     certain = "of another size" not in row.told and "damaged packets" not in row.told
+    certain = certain and source.name not in UNCERTAIN
     certain = certain and not a.ordinal  # a reader may prefer the other of two videos in the copy
     if row.run == "ffv1" and certain and not _same_pictures(source, target):
         row.wrong.append("planes differ")
@@ -118,7 +121,7 @@ def _compare_pictures(
     if len(a.times) == len(b.times) and a.video.get("codec_name") != "vc1":
         pairs = zip(continued(a.times), sorted(b.times), strict=True)
         row.pts_error = float(max((abs(x - y) for x, y in pairs), default=Fraction(0)))
-    elif a.frames != b.frames and a.frames:
+    elif a.frames != b.frames and a.frames and b.frames != expected:
         row.wrong.append(f"ffprobe counts {a.frames} and {b.frames} frames")
     if row.pts_error > b.tick and "keeps their times" not in row.told:
         row.wrong.append(f"times are {row.pts_error:.4f} s off, a tick is {float(b.tick):.6f} s")
