@@ -205,17 +205,17 @@ class OutputFile:
                 videos = [s for s in written.streams.video if not s.disposition & covers]
                 stream = videos[self._ordinal]
                 tick = Fraction(stream.time_base)
-                stamps = sorted(
-                    p.pts for p in written.demux(stream) if p.size and p.pts is not None
-                )
+                packets = [p.pts for p in written.demux(stream) if p.size]
         except (RestoreError, IndexError, av.error.FFmpegError):
-            stamps = []
+            packets = []
         exact = self.coding.container in _EXACT and self.coding.joinable
-        if exact and len(stamps) != len(self._stamps):
+        if exact and len(packets) != len(self._stamps):
             raise OutputError(
-                f"{self.path}: {len(stamps)} frames can be read back of {len(self._stamps)};"
+                f"{self.path}: {len(packets)} frames can be read back of {len(self._stamps)};"
                 " please report this"
             )
+        # Some have no time of their own, such as those before the time 0 of Matroska.
+        stamps = sorted(pts for pts in packets if pts is not None)
         if not stamps or len(stamps) != len(self._stamps):
             return
         pairs = zip(stamps, sorted(self._stamps), strict=True)
