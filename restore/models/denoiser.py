@@ -13,8 +13,10 @@ VARIANCE_FLOOR = 1e-5
 """Added to σ² before it divides: (0.8/255)², what rounding leaves in a clean picture."""
 
 
+DETAIL = 0.05
+"""Typical deviation of a clean picture from the mean of 4x4 pixels."""
 LOGITS = 2.5
-"""Bound of the gate's logits: no source falls below 0.3 % of its share or rises above 99 %."""
+"""Bound of what a trunk adds to the logits of a mix: they stay where a softmax has a gradient."""
 
 
 class Denoiser(nn.Module):
@@ -23,12 +25,20 @@ class Denoiser(nn.Module):
     The stem looks at all slots with factorised 3D convolutions (1x4x4 in space, 3x1x1 in time) at
     half size. It yields, for each slot and 2x2 pixels, a weight of the temporal fusion, which
     starts from confidence / σ², and features that are folded over time under the same weights.
-    The 2D trunk sees the fused picture, the reference, what noise is left in both, and the folded
-    features. The answer is gated, per pixel, between the reference, the fused picture and a
-    picture that the trunk predicts directly, as detail on a coarse version of the fused one: were
-    it to start from black, the gate would close before it had learned anything.
+    The 2D trunk sees what the fused picture and the reference have above their coarse version, each
+    brought to the same variance at every noise level, and the folded features.
+
+    The answer is a mix of the fused picture, the reference and the coarse picture, plus a
+    correction. The mix starts from the precision of each: 1 / σ² of the noise left in the first
+    two, 1 / `DETAIL`² of the last; the trunk votes on top. The correction is scaled by the error
+    that such a mix is expected to have, so that the trunk predicts a unit quantity whether the
+    noise is weak or strong: noise where it is weak, detail where it is strong.
 
     Works for any number of slots.
+
+    References:
+        Karras et al., Elucidating the Design Space of Diffusion-Based Generative Models,
+        NeurIPS 2022, section 5: the same preconditioning for one picture and one noise level.
     """
 
     def __init__(
@@ -48,12 +58,14 @@ class Denoiser(nn.Module):
         super().__init__()
         self.multiple = 2 ** len(channels)
         self._make_stem(stem)
-        # Fused picture and reference, 4 sub-pixels of 3 channels each, and the noise left in both.
-        self.enter = nn.Conv2d(stem + 4 * (3 + 3) + 2, channels[0], 3, padding=1)
+        # Fused picture and reference, 4 sub-pixels of 3 channels each; the coarse picture; the
+        # noise left in both.
+        self.enter = nn.Conv2d(stem + 4 * (3 + 3) + 3 + 2, channels[0], 3, padding=1)
         self.trunk = Trunk(tuple(channels), tuple(blocks))
+        # For 4 sub-pixels: a correction of 3 channels, and votes for the 3 pictures.
         self.answer = nn.Conv2d(channels[0], 4 * (3 + 3), 3, padding=1)
         with torch.no_grad():
-            self.answer.weight.mul_(0.1)  # start from the coarse picture and an even gate
+            self.answer.weight.mul_(0.1)
 
     def _make_stem(self, stem: int) -> None:
         """Make the layers that look at the slots."""
@@ -81,6 +93,40 @@ class Denoiser(nn.Module):
         weights = torch.softmax(prior + votes, dim=1)
         return weights, (features * weights.transpose(1, 2)).sum(2)
 
+    def _answer(
+        self, folded: Tensor, fused: tuple[Tensor, Tensor], reference: tuple[Tensor, Tensor]
+    ) -> Tensor:
+        """Mix and correct.
+
+        Args:
+            folded: Features of the stem, shape (B, C, h, w), at half size.
+            fused: Fused picture (B, 3, H, W) and the variance of its noise (B, 1, h, w).
+            reference: The same for the reference.
+
+        Returns:
+            The clean picture, shape (B, 3, H, W).
+        """
+        left = fused[1]
+        small = functional.avg_pool2d(fused[0], 4)
+        coarse = _enlarge(small, 4.0)
+        above = (
+            functional.pixel_unshuffle(picture - coarse, 2) * torch.rsqrt(variance + DETAIL**2)
+            for picture, variance in (fused, reference)
+        )
+        precision = -torch.log(torch.cat((left, reference[1]), 1) / DETAIL**2)
+        told = torch.cat((folded, *above, _enlarge(small, 2.0), precision / 4), 1)
+        correction, votes = self.answer(self.trunk(self.enter(told))).chunk(2, 1)
+
+        # (B, 3, 4, h, w): fused, reference, coarse; the precision of the coarse picture is 1.
+        prior = functional.pad(precision, (0, 0, 0, 0, 0, 1))[:, :, None]
+        votes = LOGITS * torch.tanh(votes.unflatten(1, (3, 4)) / LOGITS)
+        mix = functional.pixel_shuffle(torch.softmax(prior + votes, 1).flatten(1, 2), 2)
+        expected = DETAIL * torch.sqrt(left / (left + DETAIL**2))
+        clean = functional.pixel_shuffle(correction * expected, 2)
+        for number, picture in enumerate((fused[0], reference[0], coarse)):
+            clean = clean + picture * mix[:, number : number + 1]
+        return clean
+
     def forward(self, hyperframe: Tensor) -> Tensor:
         """Restore.
 
@@ -107,21 +153,15 @@ class Denoiser(nn.Module):
         variance = (sigma * sigma).mean(2, keepdim=True) + VARIANCE_FLOOR  # (B, T, 1, h, w)
 
         weights, folded = self._stem(slots, torch.log(trust.clamp_min(1e-4) / variance))
-        left = torch.sqrt((weights * weights * variance).sum(1))
-        noise = torch.sqrt((variance * is_reference).sum(1))
         spread = functional.interpolate(weights[:, :, 0], scale_factor=2.0, mode="nearest")
         fused = (image * spread[:, :, None]).sum(1)
         reference = (image * is_reference).sum(1)
-        seen = functional.pixel_unshuffle(torch.cat((fused, reference), 1), 2)
+        left = (weights * weights * variance).sum(1)
+        noise = (variance * is_reference).sum(1)
 
-        body = self.trunk(self.enter(torch.cat((folded, left, noise, seen), 1)))
-        out = functional.pixel_shuffle(self.answer(body), 2)
-        coarse = functional.interpolate(
-            functional.avg_pool2d(fused, 4), scale_factor=4.0, mode="bilinear", align_corners=False
-        )
-        direct = coarse + out[:, :3]
-        # A gate that closed for good would leave the trunk without a gradient, and Adam blows the
-        # weights up on the noise that is left; so its logits are bounded.
-        gate = torch.softmax(LOGITS * torch.tanh(out[:, 3:] / LOGITS), dim=1)
-        clean = direct * gate[:, :1] + fused * gate[:, 1:2] + reference * gate[:, 2:]
+        clean = self._answer(folded, (fused, left), (reference, noise))
         return crop(clean, height, width)
+
+
+def _enlarge(x: Tensor, factor: float) -> Tensor:
+    return functional.interpolate(x, scale_factor=factor, mode="bilinear", align_corners=False)

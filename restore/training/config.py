@@ -83,6 +83,8 @@ class TrainConfig:
 
     pixel: float = 1.0
     """Weight of the Charbonnier loss."""
+    noise_floor: float = 0.02
+    """A clip counts in the pixel loss by 1 / (σ + this), in [0, 1] units."""
     edge: float = 0.1
     """Weight of the edge loss."""
     lpips: float = 0.02

@@ -21,6 +21,9 @@ from restore.losses import (
 from restore.training.config import TrainConfig
 from restore.training.windows import Window
 
+MIDDLE = 0.08
+"""σ plus `noise_floor` of a clip that counts once in the pixel loss."""
+
 
 class Objective:
     """The loss of one restored window.
@@ -65,7 +68,7 @@ class Objective:
         neighbours = slots[:, slots[0, :, 3, 0, 0] != 0]
         weights = alignment_weights(neighbours[:, :, 4].to(output.device))
         strong, soft = (_to_size(weight, output) for weight in weights)
-        terms = {"pixel": charbonnier(output, clean, strong)}
+        terms = {"pixel": charbonnier(output, clean, strong * self._share(slots, output))}
         loss = config.pixel * terms["pixel"]
         if config.temporal > 0 and before is not None and window.links:
             flow = torch.from_numpy(
@@ -82,6 +85,16 @@ class Objective:
                 terms["lpips"] = perceptual_loss(self.network, output, clean, soft)
                 loss = loss + config.lpips * terms["lpips"]
         return terms | {"loss": loss}
+
+    def _share(self, slots: Tensor, output: Tensor) -> Tensor:
+        """Return the weight (B, 1, 1, 1) of each clip: what is lost in dB counts, not in levels.
+
+        The error of a good answer grows with σ; weighted alike, strong noise would be all that is
+        learned.
+        """
+        reference = slots[:, slots[0, :, 3, 0, 0] == 0]
+        sigma = reference[:, :, 5:8].mean((1, 2, 3, 4)).to(output.device)
+        return (MIDDLE / (sigma + self.config.noise_floor)).reshape(-1, 1, 1, 1)
 
 
 def _to_size(weight: Tensor, like: Tensor) -> Tensor:
