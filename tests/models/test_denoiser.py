@@ -47,14 +47,14 @@ def test_a_batch_equals_its_pictures_one_by_one(model) -> None:
 
 
 def test_fused_picture_weighs_by_confidence_over_variance(monkeypatch) -> None:
-    """An untrained vote leaves the fusion to confidence / σ²: a gate that takes it shows it."""
-    monkeypatch.setattr("restore.models.denoiser.LOGITS", 1e3)  # a gate that opens all the way
+    """An untrained vote leaves the fusion to confidence / σ²: a mix that takes it shows it."""
+    monkeypatch.setattr("restore.models.denoiser.LOGITS", 1e3)  # votes that decide alone
     kind, config = MODELS["denoiser-tiny"]
     fresh = kind(**config)
     with torch.no_grad():
         fresh.answer.weight.zero_()
         fresh.answer.bias.zero_()
-        fresh.answer.bias[16:20] = 100.0  # gate: the four sub-pixels of "fused"
+        fresh.answer.bias[12:16] = 100.0  # votes: the four sub-pixels of "fused"
     x = hyperframe(3, 8, 8)
     trusts = torch.tensor([0.25, 1.0, 0.75])
     x.view(1, 3, 8, 8, 8)[:, :, 4] = trusts[:, None, None]
@@ -99,7 +99,7 @@ def test_names_of_the_weights_stay() -> None:
     )
     assert state["look.weight"].shape == (16, 8, 4, 4)
     assert state["compare.weight"].shape == (16, 16, 3, 1, 1)
-    assert state["enter.weight"].shape == (32, 42, 3, 3)
+    assert state["enter.weight"].shape == (32, 45, 3, 3)
 
 
 def test_trunk_widths_pair_with_blocks() -> None:
