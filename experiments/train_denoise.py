@@ -1,12 +1,12 @@
 """Train a denoiser.
 
     python experiments/train_denoise.py --max-minutes 2
-    python experiments/train_denoise.py --config experiments/configs/denoise-awgn.toml \\
-        --data CLIPS --out runs/denoise-awgn
-    python experiments/train_denoise.py --config experiments/configs/denoise.toml \\
-        --data CLIPS --out runs/denoise
+    python experiments/train_denoise.py --config C/denoise-awgn.toml --data CLIPS --out A
+    python experiments/train_denoise.py --config C/denoise.toml --init A/denoise-awgn.safetensors …
 
-The second starts from the weights of the first (`init`), which learned white noise only.
+(C: experiments/configs.) The second starts from the weights of the first, which learned white noise
+only.
+
 Without --data the photographs that scikit-image brings are set in motion. A run is resumed by
 giving the same command again; under `torchrun` it uses all processes.
 """
