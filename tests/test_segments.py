@@ -6,7 +6,7 @@ from dataclasses import replace
 import av
 import numpy as np
 import pytest
-from conftest import pattern
+from moving_pattern import pattern
 
 from restore.errors import OutputError, UsageError
 from restore.io import VideoReader, VideoWriter, from_rgb

@@ -12,7 +12,7 @@ from pathlib import Path
 import av
 import numpy as np
 import pytest
-from conftest import pattern
+from moving_pattern import pattern
 
 from restore.io import VideoReader
 from restore.workfolder import work_folder
