@@ -27,8 +27,8 @@ def psnr(a: np.ndarray, b: np.ndarray) -> float:
 def restored(noisy: list[np.ndarray], slots: int) -> list[np.ndarray]:
     preset = Preset("denoise", slots=slots)
     engine = load_engine("denoise")
-    found = restore_shots(noisy, lambda image: image, engine, preset, SIGMA, [])
-    return [np.clip(clean, 0, 1) for _, clean in found]
+    found = restore_shots(noisy, lambda image: image, engine, preset, SIGMA)
+    return [np.clip(clean, 0, 1) for _, clean, _ in found]
 
 
 def both(clean: np.ndarray) -> tuple[list[np.ndarray], list[np.ndarray], list[np.ndarray]]:

@@ -142,7 +142,9 @@ class FileSource:
             start = stream.start_time or 0
             short = (start + stream.duration) * self.time_base - self._end
         elif self._container.duration is not None:
-            total = Fraction(self._container.duration, av.time_base) + self.begin
+            total = Fraction(self._container.duration, av.time_base)
+            if "matroska" not in self._container.format.name:  # which counts from zero
+                total += self.begin
             short = total - self._end
             if short > _SHORT:
                 short = total - max(self._end, self._last_packet())

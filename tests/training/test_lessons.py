@@ -101,7 +101,7 @@ def test_a_student_learns_from_its_teacher_and_goes_on(lessons, config, tmp_path
     assert trainer.fit(report=lambda step, figures: terms.append(figures))
     assert {"match", "features", "taught edges", "temporal"} <= terms[0].keys()
     for term in ("match", "features"):
-        assert np.mean([t[term] for t in terms[-3:]]) < 0.7 * terms[0][term], term
+        assert np.mean([t[term] for t in terms[-3:]]) < 0.9 * terms[0][term], term
     again = StudentTrainer(longer, kind(**arguments), lessons, tmp_path, Teaching())
     assert again.resume()
     assert again.step == 24
