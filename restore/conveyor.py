@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Generator, Iterable
 from queue import Empty, Full, Queue
-from types import TracebackType
 from typing import Generic, Self, TypeVar
 
 Item = TypeVar("Item")
@@ -81,12 +80,7 @@ class Conveyor(Generic[Item]):
         self._thread.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         try:
             if kind is None:
                 self.finish()

@@ -106,6 +106,29 @@ def _number(text: str, low: float, high: float, what: str) -> float:
     return number
 
 
+def parser_of_files(prog: str, usage: str, description: str) -> Parser:
+    """Return a parser with what the commands that write videos share.
+
+    Args:
+        prog: Name of the command.
+        usage: Its ways to be called, one a line.
+        description: One sentence.
+    """
+    parser = Parser(prog=prog, usage=usage, description=description, epilog=EXIT_CODES)
+    parser.add_argument(
+        "files",
+        metavar="IN OUT",
+        nargs="*",
+        help="video, picture, frames/%%05d.png, or - for y4m through a pipe; with --out-dir any"
+        " number of inputs, folders and patterns",
+    )
+    add_restoring(parser)
+    add_selecting(parser)
+    add_encoding(parser)
+    add_running(parser)
+    return parser
+
+
 def add_restoring(parser: argparse.ArgumentParser) -> None:
     """Add the options about what is done to the picture."""
     group = parser.add_argument_group("restoring")

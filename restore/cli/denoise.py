@@ -8,17 +8,10 @@ import json
 import shlex
 import sys
 
-from restore.cli.arguments import (
-    EXIT_CODES,
-    Parser,
-    add_encoding,
-    add_restoring,
-    add_running,
-    add_selecting,
-)
+from restore.cli.arguments import Parser, parser_of_files
 from restore.cli.guard import guarded
 from restore.cli.progress import ProgressDisplay
-from restore.cli.restoring import restore_all, restore_one
+from restore.cli.restoring import restore_one, run
 from restore.cli.versions import told_instead
 
 PROG = "restore-denoise"
@@ -26,24 +19,12 @@ PROG = "restore-denoise"
 
 def make_parser() -> Parser:
     """Return the parser of the command."""
-    parser = Parser(
-        prog=PROG,
-        usage="%(prog)s IN OUT [options]\n       %(prog)s IN... --out-dir FOLDER [options]\n"
+    parser = parser_of_files(
+        PROG,
+        "%(prog)s IN OUT [options]\n       %(prog)s IN... --out-dir FOLDER [options]\n"
         "       %(prog)s --demo [FOLDER]",
-        description="Remove noise from a video; sound, timestamps and everything else stay.",
-        epilog=EXIT_CODES,
+        "Remove noise from a video; sound, timestamps and everything else stay.",
     )
-    parser.add_argument(
-        "files",
-        metavar="IN OUT",
-        nargs="*",
-        help="video, picture, frames/%%05d.png, or - for y4m through a pipe; with --out-dir any"
-        " number of inputs, folders and patterns",
-    )
-    add_restoring(parser)
-    add_selecting(parser)
-    add_encoding(parser)
-    add_running(parser)
     parser.set_defaults(scale=1, denoise=False)
     parser.add_argument(
         "--report",
@@ -72,33 +53,28 @@ def main(argv: list[str] | None = None) -> int:
     parser = make_parser()
     arguments = list(sys.argv[1:] if argv is None else argv)
     args = parser.parse_files(arguments)
-    told = told_instead(args)
-    if told is not None:
-        return guarded(PROG, told, traceback=args.traceback)
     if args.demo is not None:
         if args.files:
             parser.error("--demo brings its own sample: give no files")
-        return guarded(PROG, lambda: _demo(args), traceback=args.traceback)
-    if args.report and args.compare:
-        parser.error("--report compares input and output itself: leave out --compare")
-    if args.out_dir is not None:
-        if not args.files or args.report:
-            parser.error("--out-dir needs one input or more and writes no --report")
-        return guarded(PROG, lambda: restore_all(args, PROG), traceback=args.traceback)
-    if len(args.files) != 2:
-        parser.error("needs two files, IN and OUT, or --out-dir FOLDER")
-    if args.report and "-" in args.files:
-        parser.error("--report reads both files again: a pipe cannot be read twice")
+        work = told_instead(args) or (lambda: _demo(args))
+        return guarded(PROG, work, traceback=args.traceback)
+    if args.report:
+        if args.compare:
+            parser.error("--report compares input and output itself: leave out --compare")
+        if args.out_dir is not None:
+            parser.error("--report is about one file: leave out --out-dir")
+        if "-" in args.files:
+            parser.error("--report reads both files again: a pipe cannot be read twice")
     command = shlex.join([PROG, *arguments])
-    return guarded(PROG, lambda: _denoise(args, command), traceback=args.traceback)
+    return run(parser, args, lambda args, prog: _denoise(args, prog, command))
 
 
-def _denoise(args: argparse.Namespace, command: str) -> int:
+def _denoise(args: argparse.Namespace, prog: str, command: str) -> int:
     if args.report:
         from restore.report import check_writable
 
         check_writable(args.report, overwrite=args.overwrite)
-    restore_one(args, PROG)
+    restore_one(args, prog)
     if args.report:
         _write_report(args, command)
     return 0

@@ -7,14 +7,44 @@ import dataclasses
 import json
 import sys
 import time
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
+from restore.cli.arguments import Parser
 from restore.cli.batch import find_inputs, plan_outputs, run_batch
+from restore.cli.guard import guarded
 from restore.cli.progress import ProgressDisplay, as_clock
+from restore.cli.versions import told_instead
 
 if TYPE_CHECKING:
     from restore.pipeline import Summary
+
+
+def run(
+    parser: Parser,
+    args: argparse.Namespace,
+    one: Callable[[argparse.Namespace, str], int] | None = None,
+) -> int:
+    """Do what the arguments say; returns the exit code.
+
+    Args:
+        parser: The command's parser, which reports what does not fit together.
+        args: What it read.
+        one: Restores one file, given the name of the command; default: `restore_one`.
+    """
+    prog = parser.prog
+    work = told_instead(args)
+    if work is None and args.out_dir is not None:
+        if not args.files:
+            parser.error("--out-dir needs one input or more")
+        work = partial(restore_all, args, prog)
+    elif work is None:
+        if len(args.files) != 2:
+            parser.error("needs two files, IN and OUT, or --out-dir FOLDER")
+        work = partial(one or restore_one, args, prog)
+    return guarded(prog, work, traceback=args.traceback)
 
 
 def restore_one(args: argparse.Namespace, prog: str) -> int:

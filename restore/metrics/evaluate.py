@@ -102,14 +102,7 @@ def evaluate(
         total = source.info.frame_count
         sampling = sampling_for(total, lpips=lpips, every=every)
         meter = FullReference(source.info.height, source.info.width, len(readers), sampling)
-        times: list[list[float]] = [[] for _ in readers]
-        for done, (frame, others) in enumerate(matcher, 1):
-            meter.add(picture(frame), [None if x is None else picture(x) for x in others])
-            for known, other in zip(times, others, strict=True):
-                if other is not None:
-                    known.append(float(frame.time or 0))
-            if progress:
-                progress(done, total)
+        times = _feed(meter, matcher, len(readers), total, progress)
         notes += _all_notes(matcher, source, readers)
     results = []
     for path, clip, shown in zip(outputs, meter.clips, times, strict=True):
@@ -133,6 +126,25 @@ def evaluate(
             )
         )
     return results
+
+
+def _feed(
+    meter: FullReference,
+    matcher: Matcher,
+    outputs: int,
+    total: int | None,
+    progress: Progress | None,
+) -> list[list[float]]:
+    """Measure all frames; return the times of those that each output has, in seconds."""
+    times: list[list[float]] = [[] for _ in range(outputs)]
+    for done, (frame, others) in enumerate(matcher, 1):
+        meter.add(picture(frame), [None if x is None else picture(x) for x in others])
+        for known, other in zip(times, others, strict=True):
+            if other is not None:
+                known.append(float(frame.time or 0))
+        if progress:
+            progress(done, total)
+    return times
 
 
 def evaluate_blind(

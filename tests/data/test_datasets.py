@@ -80,8 +80,10 @@ def test_worker_count_changes_nothing(workers):
     data = dataset([builtin_source()], MixedRecipe(), frames=2)
     jobs = [(data, step, index) for step in range(5, 8) for index in range(2)]
     with multiprocessing.get_context("spawn").Pool(workers) as pool:
-        for job, sample in zip(jobs, pool.imap(_one, jobs), strict=True):
-            same(sample, _one(job))
+        samples = pool.map(_one, jobs)
+    assert len(samples) == len(jobs)
+    for job, sample in zip(jobs, samples, strict=True):
+        same(sample, _one(job))
 
 
 @pytest.mark.parametrize("sampler", [Consecutive(), Strided((1, 2, 3)), MotionWeighted()], ids=str)
