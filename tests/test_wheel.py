@@ -1,8 +1,6 @@
 """A built wheel, installed away from the checkout, carries the weights and restores a clip."""
 
-import os
 import shutil
-import subprocess
 import sys
 import sysconfig
 import zipfile
@@ -11,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from outside import run
 
 from restore import demo, weights
 
@@ -18,15 +17,6 @@ ROOT = Path(__file__).resolve().parents[1]
 SHIPPED = (
     "restore", "weights", "setup.cfg", "pyproject.toml", "README.md", "LICENSE", "CHANGELOG.md",
 )  # fmt: skip
-
-
-def run(*command: str | Path, cwd: Path) -> str:
-    clean = {k: v for k, v in os.environ.items() if k not in {"PYTHONPATH", "VIRTUAL_ENV"}}
-    done = subprocess.run(
-        [str(part) for part in command], cwd=cwd, env=clean, capture_output=True, text=True
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
 
 
 @pytest.fixture(scope="module")

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from outside import run
 
 from restore.export import export_onnx
 from restore.io import VideoReader
@@ -48,15 +49,6 @@ def student(tmp_path_factory):
     save_model(kind(**config), path, {"name": "edge", "model": "student-nano"})
     export_onnx(path, path.with_suffix(".onnx"))
     return path
-
-
-def run(*command: str | Path, cwd: Path) -> str:
-    clean = {k: v for k, v in os.environ.items() if k not in {"PYTHONPATH", "VIRTUAL_ENV"}}
-    done = subprocess.run(
-        [str(part) for part in command], cwd=cwd, env=clean, capture_output=True, text=True
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
 
 
 def planes(path: Path) -> list[tuple[np.ndarray, ...]]:
