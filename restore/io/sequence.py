@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from fractions import Fraction
 from pathlib import Path
 
@@ -126,11 +127,11 @@ class SequenceSource:
 
     @staticmethod
     def _read(file: Path) -> av.VideoFrame | None:
-        try:
-            with open_media(file, "image2" if file.suffix.lower() == ".tga" else None) as container:
-                stream = container.streams.best("video")
-                if stream is None or stream.codec_context is None:
-                    return None
-                return next(container.decode(stream), None)
-        except (InputError, av.error.FFmpegError, OSError):
-            return None
+        # By content where FFmpeg tells it, else by name: so it knows most JPEG and all TGA files.
+        for kind in (None, "image2"):
+            with suppress(InputError, av.error.FFmpegError, OSError):
+                with open_media(file, kind) as container:
+                    stream = container.streams.best("video")
+                    if stream is not None and stream.codec_context is not None:
+                        return next(container.decode(stream), None)
+        return None

@@ -3,9 +3,10 @@ from fractions import Fraction
 import cv2
 import numpy as np
 import pytest
+from skimage.data import astronaut
 
 from restore.errors import InputError, OutputError
-from restore.io import VideoReader, VideoWriter
+from restore.io import VideoReader, VideoWriter, to_rgb
 from restore.io.sequence import natural_key
 
 
@@ -73,6 +74,18 @@ def test_exr_and_jpeg(tmp_path):
     copy(tmp_path / "flat.png", tmp_path / "flat.jpg")
     back = cv2.imread(str(tmp_path / "flat.jpg")).astype(int)
     assert np.abs(back - flat).max() <= 3
+
+
+def test_photographs(tmp_path):
+    # More than FFmpeg looks at when it guesses the format of a JPEG; and one with a wrong ending.
+    cv2.imwrite(str(tmp_path / "1.jpg"), astronaut()[..., ::-1], [cv2.IMWRITE_JPEG_QUALITY, 98])
+    cv2.imwrite(str(tmp_path / "2.png"), astronaut()[..., ::-1])
+    (tmp_path / "2.png").rename(tmp_path / "2.jpg")
+    with VideoReader(tmp_path) as reader:
+        pictures = [to_rgb(frame) for frame in reader]
+    assert len(pictures) == 2
+    for picture in pictures:
+        assert np.abs(picture * 255 - astronaut()).mean() < 2
 
 
 def test_files_come_in_counting_order_and_pattern_may_have_gaps(tmp_path):
