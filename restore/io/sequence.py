@@ -129,9 +129,9 @@ class SequenceSource:
     def _read(file: Path) -> av.VideoFrame | None:
         # By content where FFmpeg tells it, else by name: so it knows most JPEG and all TGA files.
         for kind in (None, "image2"):
-            with suppress(InputError, av.error.FFmpegError, OSError):
-                with open_media(file, kind) as container:
-                    stream = container.streams.best("video")
-                    if stream is not None and stream.codec_context is not None:
-                        return next(container.decode(stream), None)
+            failures = suppress(InputError, av.error.FFmpegError, OSError)
+            with failures, open_media(file, kind) as container:
+                stream = container.streams.best("video")
+                if stream is not None and stream.codec_context is not None:
+                    return next(container.decode(stream), None)
         return None
