@@ -15,9 +15,10 @@ from restore.errors import OutputError, RestoreError
 from restore.io.demux import open_media
 from restore.io.encode import Coding
 from restore.io.encoders import plan_encoder
+from restore.io.matroska import set_pixel_aspect
 from restore.io.reader import VideoReader
 from restore.io.streams import StreamCopier
-from restore.io.target import open_encoder, open_output
+from restore.io.target import MATROSKA, open_encoder, open_output
 
 _EXACT = ("mp4", "mov", "ipod", "matroska", "webm")
 """Containers that hold any timestamp, to a tick of their own."""
@@ -109,6 +110,7 @@ class OutputFile:
                 self.notes.extend(self._copier.notes)
                 self._copier = None
             self._output.close()
+            self._say_aspect(self.partial)
             self._check_times(self.partial)
             os.replace(self.partial, self.path)
         except (av.error.FFmpegError, OSError) as error:
@@ -189,6 +191,18 @@ class OutputFile:
         except OutputError as error:
             raise OutputError(f"{self.path}: {error}") from error
         return Coding.of(plan, info, size, container)
+
+    def _say_aspect(self, path: Path) -> None:
+        """Describe the shape of the pixels where only the container can: PyAV does not reach it."""
+        coding = self.coding
+        aspect = coding.info.sample_aspect_ratio or Fraction(1)
+        if aspect == 1 or coding.container not in MATROSKA:
+            return
+        ratios = coding.container == "matroska"
+        if not set_pixel_aspect(path, self._ordinal, aspect, coding.size, ratios=ratios):
+            self.notes.append(
+                f"{coding.container} does not say that pixels are {aspect} wide; a .mov file can"
+            )
 
     def _check_times(self, path: Path) -> None:
         """Read the times of the finished video back and compare them with those that were meant."""

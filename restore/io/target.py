@@ -16,8 +16,8 @@ from restore.io.probe import VideoInfo
 from restore.io.sequence import is_pattern
 
 _QUICKTIME = ("mp4", "mov", "ipod")
-_MATROSKA = ("matroska", "webm")
-_ROTATES = (*_QUICKTIME, *_MATROSKA)
+MATROSKA = ("matroska", "webm")
+_ROTATES = (*_QUICKTIME, *MATROSKA)
 _NO_REORDERING = ("avi", "flv", "mpeg")
 """Containers without presentation times, or that move them when a decoding time is negative."""
 _MUXER_OPTIONS = {
@@ -111,16 +111,9 @@ def add_video(
         context.codec_tag = "hvc1"
     if info.mastering is not None and plan.codec != "libx265":
         notes.append(f"{plan.codec} cannot carry the HDR10 mastering data; libx265 can")
-    aspect = info.sample_aspect_ratio or 1
-    if aspect != 1 and container in _MATROSKA and not plan.codec.startswith("libx26"):
-        # Matroska's own field is set from the stream, which PyAV cannot reach.
-        notes.append(
-            f"{plan.codec} in {container} cannot say that pixels are {aspect} wide: H.264, HEVC or"
-            " a .mov file can"
-        )
     if info.display_matrix is not None and container in _ROTATES:
         matrix = info.display_matrix
-        stream.set_display_matrix(_turn_only(matrix) if container in _MATROSKA else matrix)
+        stream.set_display_matrix(_turn_only(matrix) if container in MATROSKA else matrix)
     elif info.display_matrix is not None:
         notes.append(f"{container} cannot say that the picture is rotated; .mkv and .mp4 can")
     return stream, notes
