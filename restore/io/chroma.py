@@ -41,9 +41,9 @@ def siting_offsets(fmt: PixelFormat, location: str) -> tuple[float, float]:
 def has_fields(height: int, fmt: PixelFormat) -> bool:
     """Tell whether the chroma lines of an interlaced picture can be told apart by field.
 
-    They can where chroma has fewer lines and each field has its whole share of them.
+    They can where chroma has fewer lines and both fields have some.
     """
-    return fmt.log2_chroma_h == 1 and height >= 4 and height % 4 != 2
+    return fmt.log2_chroma_h == 1 and height >= 3
 
 
 def upsample(
@@ -73,7 +73,10 @@ def upsample(
         out = np.empty((height, plane.shape[1]), np.float32)
         for field in (0, 1):
             lines = len(range(field, height, 2))
-            out[field::2] = _up_rows(plane[field::2], lines, 2, _field_offset(off_h, field))
+            own = plane[field::2]
+            if 2 * len(own) < lines:  # 2, 6, 10, ... lines: the lower field has a chroma line less
+                own = np.concatenate([own, own[-1:]])
+            out[field::2] = _up_rows(own, lines, 2, _field_offset(off_h, field))
         plane = out
     else:
         plane = _up_rows(plane, height, 1 << fmt.log2_chroma_h, off_h)
@@ -99,7 +102,8 @@ def downsample(
         plane = _down(plane, 1 << fmt.log2_chroma_w, off_w, 1)
         out = np.empty((-(-plane.shape[0] // 2), plane.shape[1]), np.float32)
         for field in (0, 1):
-            out[field::2] = _down(plane[field::2], 2, _field_offset(off_h, field), 0)
+            own = _down(plane[field::2], 2, _field_offset(off_h, field), 0)
+            out[field::2] = own[: len(out[field::2])]
         return out
     axes = [(0, 1 << fmt.log2_chroma_h, off_h), (1, 1 << fmt.log2_chroma_w, off_w)]
     # The axis that only picks lines goes first: the filter then has less to do.

@@ -16,7 +16,7 @@ from restore.io.fields import DEINTERLACE, ORDERS, FieldWatch, Stamped, deinterl
 from restore.io.formats import Layout, layout_of, unpack
 from restore.io.frame import ColorSpec, Frame
 from restore.io.probe import VideoInfo, probe, read_color, show
-from restore.io.sequence import SequenceSource, is_sequence
+from restore.io.sequence import SequenceSource, is_animated_webp, is_sequence
 from restore.io.timestamps import Timestamps
 
 Seconds = Fraction | int | float
@@ -150,6 +150,8 @@ class VideoReader:
             what = "no picture can be decoded; try another copy of it"
             if self.start is not None and not self.damaged:
                 what = "it ends before the start asked for; give an earlier --start"
+            elif is_animated_webp(self.path):
+                what = "WebP animations are not read; convert it to .apng, .gif or a video"
             raise InputError(f"{self.path}: {what}")
         self._pictures = chain([first], self._pictures)
         layout, color = self._describe(first)

@@ -33,6 +33,16 @@ def is_sequence(path: Path) -> bool:
     return path.is_dir() or is_pattern(path) or path.suffix.lower() in SUFFIXES
 
 
+def is_animated_webp(path: Path) -> bool:
+    """Tell whether a file is a WebP animation, which FFmpeg does not decode (RFC 9649)."""
+    if path.suffix.lower() != ".webp" or not path.is_file():
+        return False
+    with path.open("rb") as file:
+        head = file.read(21)
+    extended = head[:4] == b"RIFF" and head[8:16] == b"WEBPVP8X" and len(head) == 21
+    return extended and bool(head[20] & 2)
+
+
 def natural_key(path: Path) -> list[tuple[int, str]]:
     """Sort key that counts: frame2 comes before frame10."""
     parts = re.split(r"(\d+)", path.name.lower())

@@ -127,3 +127,14 @@ def test_missing_pictures_give_one_line(tmp_path):
     for path in (tmp_path, tmp_path / "no%05d.png", tmp_path / "no.png"):
         with pytest.raises(InputError):
             VideoReader(path)
+
+
+def test_an_animated_webp_is_refused_by_its_name(make_clip, tmp_path):
+    """FFmpeg decodes none of its frames; the user is told what to do."""
+    animated = make_clip("in.webp", codec="libwebp_anim", pix_fmt="yuv420p", frames=3)
+    with pytest.raises(InputError, match=r"WebP animations are not read; convert it to \.apng"):
+        VideoReader(animated)
+    still = tmp_path / "still.webp"
+    cv2.imwrite(str(still), np.zeros((16, 16, 3), np.uint8))
+    with VideoReader(still) as reader:
+        assert len(list(reader)) == 1
