@@ -7,6 +7,7 @@ import shutil
 import subprocess
 from dataclasses import dataclass, field
 from fractions import Fraction
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -30,8 +31,31 @@ class Facts:
     """Which of the video streams that is, cover art not counted."""
     times: list[Fraction] = field(default_factory=list)
     """Presentation times of its frames, in seconds, in the order of decoding."""
+    last: float = 0.0
+    """When the last packet ends, of whatever stream, in seconds."""
     packets: dict[int, list[tuple[Fraction | None, str]]] = field(default_factory=dict)
     """Other streams: index -> (time, MD5 of the data) of each packet."""
+
+    @property
+    def announced(self) -> float | None:
+        """When the file ends, in seconds on its own clock, as its header says."""
+        told = self.container.get("duration")
+        if told is None:
+            return None
+        # Matroska, MP4 and MOV count from zero, the others from the first packet.
+        zero = self.container["format_name"].startswith(("matroska", "mov"))
+        return float(told) + (0 if zero else float(self.container.get("start_time", 0)))
+
+    @property
+    def honest(self) -> bool:
+        """Whether the file ends when its header says so, to a frame or a packet of sound."""
+        return self.announced is not None and abs(self.announced - self.last) <= self.grain
+
+    @property
+    def grain(self) -> float:
+        """Seconds between the two frames that lie farthest apart, or of a packet of sound."""
+        gaps = [float(b - a) for a, b in pairwise(sorted(self.times))]
+        return max([0.065, *gaps])
 
     @property
     def tick(self) -> Fraction:
@@ -70,18 +94,23 @@ def probe(path: Path, *, index: int | None = None, ordinal: int = 0) -> Facts:
         facts.ordinal = ordinal
     if facts.ordinal < len(videos):
         facts.video = videos[facts.ordinal]
-        number = str(facts.video["index"])
-        asked = ("-select_streams", number, "-show_entries", "frame=best_effort_timestamp")
-        stamps = [f.get("best_effort_timestamp") for f in _ask(path, *asked).get("frames", [])]
+        chosen = ("-select_streams", str(facts.video["index"]), "-show_entries")
+        frames = _ask(path, *chosen, "frame=best_effort_timestamp").get("frames", [])
+        stamps = [f.get("best_effort_timestamp") for f in frames]
         facts.frames = len(stamps)
+        if facts.video.get("codec_name") == "vc1":  # whose B-frames ffprobe stamps a place off
+            stamps = [p.get("pts") for p in _ask(path, *chosen, "packet=pts")["packets"]]
         facts.times = [int(s) * facts.tick for s in stamps if s is not None]
-    entries = "packet=stream_index,pts,dts,data_hash"
+    entries = "packet=stream_index,pts,dts,duration,data_hash"
     for packet in _ask(path, "-show_entries", entries, "-show_data_hash", "MD5").get("packets", []):
         index = packet["stream_index"]
+        stamp, base = packet.get("pts", packet.get("dts")), Fraction(streams[index]["time_base"])
+        time = None if stamp is None else int(stamp) * base
+        if time is not None:
+            end = time + int(packet.get("duration", 0)) * base
+            facts.last = max(facts.last, float(end))
         if streams[index] is facts.video:
             continue
-        stamp = packet.get("pts", packet.get("dts"))
-        time = None if stamp is None else int(stamp) * Fraction(streams[index]["time_base"])
         facts.packets.setdefault(index, []).append((time, packet.get("data_hash", "")))
     return facts
 
@@ -106,8 +135,8 @@ def decode(path: Path, video: int, *, audio: bool) -> tuple[int, str]:
     return len(rows), done.stderr.decode(errors="replace").strip()
 
 
-def sound(path: Path, index: int) -> str:
-    """Return the MD5 of a decoded audio stream."""
-    chosen = ["-map", f"0:{index}", "-f", "md5", "-"]
+def content(path: Path, index: int) -> str:
+    """Return the MD5 of all that a stream decodes to, sound or pictures."""
+    chosen = ["-map", f"0:{index}", "-fps_mode", "passthrough", "-f", "md5", "-"]
     command = [str(FFMPEG), *_QUIET, "-i", f"file:{path}", *chosen]
     return subprocess.run(command, capture_output=True, timeout=_PATIENCE).stdout.decode().strip()

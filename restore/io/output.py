@@ -18,7 +18,7 @@ from restore.io.encoders import plan_encoder
 from restore.io.matroska import set_pixel_aspect
 from restore.io.reader import VideoReader
 from restore.io.streams import StreamCopier
-from restore.io.target import MATROSKA, open_encoder, open_output
+from restore.io.target import MATROSKA, keep_foreign_tags, open_encoder, open_output
 
 _EXACT = ("mp4", "mov", "ipod", "matroska", "webm")
 """Containers that hold any timestamp, to a tick of their own."""
@@ -162,6 +162,7 @@ class OutputFile:
         if self._copier is not None:
             self._copier.add_streams(output, before=False)
             self._copier.copy_header(output, self.video)
+            keep_foreign_tags(output, output.metadata)
         open_encoder(self.video.codec_context, coding.plan)
         try:
             output.start_encoding()

@@ -2,12 +2,14 @@
 
 import io
 import os
+from collections.abc import Mapping
 from fractions import Fraction
 from pathlib import Path
 
 import av
 import av.error
 import av.filter
+from av.stream import Disposition
 
 from restore.errors import OutputError, UsageError
 from restore.io.encoders import EncoderPlan
@@ -77,6 +79,18 @@ def open_output(
         # Edit lists (a late start) are stored in this unit; the default is a millisecond.
         output.container_options["movie_timescale"] = str(max(time_base.denominator, 1000))
     return output
+
+
+def keep_foreign_tags(output: av.container.OutputContainer, tags: Mapping[str, str]) -> None:
+    """Let MP4 and MOV hold tags such as com.apple.quicktime.model, which phones write.
+
+    Without such tags the usual place is better: more programs look for a title there, and cover
+    art has no other.
+    """
+    cover = any(s.disposition & Disposition.attached_pic for s in output.streams.video)
+    foreign = any(name.startswith("com.") for name in tags)
+    if output.format.name in _QUICKTIME and foreign and not cover:
+        output.container_options["movflags"] = "use_metadata_tags"
 
 
 def add_video(

@@ -174,3 +174,18 @@ def test_the_second_of_two_videos_may_be_the_longer_one(make_clip, tmp_path):
         assert [s.width for s in container.streams.video] == [64, 96]
         packets = [p.stream_index for p in container.demux(video=(0, 1)) if p.size]
         assert [packets.count(0), packets.count(1)] == [5, 20]
+
+
+@pytest.mark.parametrize("name", ["out.mp4", "out.mov", "out.mkv"])
+def test_tags_of_phones_are_kept(make_clip, tmp_path, name):
+    tags = {"com.apple.quicktime.model": "Phone 9", "com.android.version": "14", "title": "Film"}
+
+    def tag(output, stream):
+        output.container_options["movflags"] = "use_metadata_tags"
+        output.metadata.update(tags)
+
+    source, target = make_clip("in.mov", setup=tag, frames=2), tmp_path / name
+    copy(source, target)
+    with av.open(str(target)) as container:
+        there = {key.lower(): value for key, value in container.metadata.items()}
+    assert tags.items() <= there.items()
