@@ -20,7 +20,7 @@ from restore.io.libraries import ffmpeg_libraries
 from restore.io.output import Encoding, OutputFile
 from restore.io.packets import SegmentWriter, join
 from restore.io.sequence import is_sequence
-from restore.io.target import check_target
+from restore.io.target import check_target, unwritable
 from restore.workfolder import WorkFolder, fingerprint
 
 LENGTH = 240
@@ -55,8 +55,14 @@ def open_target(
     """
     path = Path(target)
     coding = None
-    if not (path == PIPE or source.path == PIPE or is_sequence(path)):
+    if path != PIPE:
         check_target(path, source.path, overwrite)
+        if path.is_dir() and not is_sequence(source.path):
+            raise OutputError(
+                f"{path}: is a folder; add --out-dir {path} for a video in it, or give"
+                f" {path / '%05d.png'} for pictures"
+            )
+    if not (path == PIPE or source.path == PIPE or is_sequence(path)):
         with OutputFile(path, None, source, encoding) as trial:
             coding = trial.coding
     if coding is None or not coding.joinable:
@@ -206,7 +212,7 @@ class Segmented:
                 self._writer = SegmentWriter(path, self._coding)
             self._writer.write(frame)
         except OSError as error:
-            raise self._unwritable(error) from error
+            raise unwritable(self._target, error) from error
         self._last = handover
 
     def close(self) -> None:
@@ -221,7 +227,7 @@ class Segmented:
                 join(self._folder.segments(), output)
                 output.finish()
         except OSError as error:
-            raise self._unwritable(error) from error
+            raise unwritable(self._target, error) from error
         self.notes = [*self.notes, *output.notes]
         self._folder.close(keep=False)
 
@@ -236,10 +242,6 @@ class Segmented:
     def _output(self) -> OutputFile:
         partial = self._folder.path / f"joined{self._target.suffix}"
         return OutputFile(self._target, partial, self._source, self._encoding)
-
-    def _unwritable(self, error: OSError) -> OutputError:
-        reason = error.strerror or error
-        return OutputError(f"{self._target}: cannot be written ({reason}); free space")
 
 
 Target = Straight | Segmented

@@ -88,7 +88,9 @@ class WorkFolder:
             kept = self._read()
         except OSError as error:
             reason = error.strerror or error
-            raise OutputError(f"{target}: its folder cannot be written ({reason})") from error
+            raise OutputError(
+                f"{target}: its folder cannot be written ({reason}); choose another"
+            ) from error
         try:
             self._take_over(kept, resume, overwrite)
         except BaseException:

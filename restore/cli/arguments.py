@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import re
 from fractions import Fraction
 from typing import NoReturn
@@ -26,6 +27,8 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Print the mistake and leave with exit code 2."""
+        if message.startswith("unrecognized") and any(map(os.path.exists, message.split())):
+            message += "; names that begin with a dash go after --"
         self.exit(2, f"{self.prog}: {message}. See {self.prog} --help.\n")
 
     def parse_files(self, argv: list[str]) -> argparse.Namespace:

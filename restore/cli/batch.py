@@ -49,26 +49,29 @@ def find_inputs(names: Iterable[str]) -> list[Path]:
     """
     found: list[Path] = []
     for name in names:
-        path = Path(name)
         if name == "-":
             raise UsageError("standard input is one stream: give an output instead of --out-dir")
-        if path.is_dir():
-            found += _videos(path) or [path]
-        elif not path.exists() and any(letter in name for letter in "*?["):
-            matching = sorted(glob.glob(name, recursive=True))
-            if not matching:
-                raise InputError(f"{name}: no file matches; check the pattern")
-            found += [Path(match) for match in matching if Path(match).is_file()]
-        else:
-            found.append(path)
+        try:
+            found += _meant_by(name)
+        except OSError as error:
+            raise InputError(f"{name}: cannot be read ({error.strerror}); check it") from error
     return list(dict.fromkeys(found))
 
 
+def _meant_by(name: str) -> list[Path]:
+    path = Path(name)
+    if path.is_dir():
+        return _videos(path) or [path]
+    if path.exists() or not any(letter in name for letter in "*?["):
+        return [path]
+    matching = [Path(match) for match in sorted(glob.glob(name, recursive=True))]
+    if not matching:
+        raise InputError(f"{name}: no file matches; check the pattern")
+    return [match for match in matching if match.is_file()]
+
+
 def _videos(folder: Path) -> list[Path]:
-    try:
-        files = sorted(folder.iterdir())
-    except OSError as error:
-        raise InputError(f"{folder}: cannot be listed ({error.strerror})") from error
+    files = sorted(folder.iterdir())
     return [f for f in files if f.suffix.lower() in VIDEOS and f.is_file() and f.name[0] != "."]
 
 
@@ -120,7 +123,7 @@ def run_batch(
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise OutputError(f"{folder}: cannot be made ({error.strerror})") from error
+        raise OutputError(f"{folder}: cannot be made ({error.strerror}); choose another") from error
     try:
         for number, item in enumerate(plan, 1):
             if not quiet:
@@ -139,12 +142,13 @@ def run_batch(
 
 
 def _do(item: Outcome, restore: Restore, clock: Callable[[], float], overwrite: bool) -> None:
-    there = item.target.parent if "%" in item.target.name and item.source.is_dir() else item.target
-    if there.exists() and not overwrite:
-        item.state, item.message = "skipped", "exists already"
-        return
     began = clock()
     try:
+        pictures = "%" in item.target.name and item.source.is_dir()
+        there = item.target.parent if pictures else item.target
+        if there.exists() and not overwrite:
+            item.state, item.message = "skipped", "exists already"
+            return
         item.frames = restore(item.source, item.target)
         item.state = "done"
     except KeyboardInterrupt:

@@ -2,6 +2,7 @@
 
 import errno
 import os
+import re
 from functools import lru_cache
 from pathlib import Path
 
@@ -13,6 +14,8 @@ from restore.errors import InputError
 
 MAX_PIXELS = 1 << 26
 """Pixels of the largest picture that is decoded (8K has half of it): hostile files declare more."""
+_ADDRESS = re.compile(r"\w{2,}:/")
+"""Beginning of a network address, of which pathlib leaves one slash."""
 PIPE = Path("-")
 """Stands for standard input and standard output."""
 
@@ -53,6 +56,8 @@ def open_media(
     if path == PIPE:
         return _open_pipe(max_pixels)
     if not path.exists():
+        if _ADDRESS.match(str(path)):
+            raise InputError(f"{path}: only files on this machine are read; download it first")
         raise InputError(f"{path}: no such file; check the path")
     if path.is_file() and path.stat().st_size == 0:
         raise InputError(f"{path}: the file is empty; copy or record it again")

@@ -71,7 +71,9 @@ class ImageWriter:
         try:
             self._folder.mkdir()
         except OSError as error:
-            raise OutputError(f"{path}: its folder cannot be written ({error.strerror})") from error
+            raise OutputError(
+                f"{path}: its folder cannot be written ({error.strerror}); choose another"
+            ) from error
         try:
             self._open(info.width, info.height)
         except BaseException:

@@ -18,7 +18,7 @@ from restore.io.encoders import plan_encoder
 from restore.io.matroska import set_pixel_aspect
 from restore.io.reader import VideoReader
 from restore.io.streams import StreamCopier
-from restore.io.target import MATROSKA, keep_foreign_tags, open_encoder, open_output
+from restore.io.target import MATROSKA, keep_foreign_tags, open_encoder, open_output, unwritable
 
 _EXACT = ("mp4", "mov", "ipod", "matroska", "webm")
 """Containers that hold any timestamp, to a tick of their own."""
@@ -94,7 +94,7 @@ class OutputFile:
                 packet.stream = self.video
                 self._output.mux_one(packet)
         except (av.error.FFmpegError, OSError) as error:
-            raise self._unwritable(error) from error
+            raise unwritable(self.path, error) from error
 
     def finish(self) -> None:
         """Write the rest and give the file its name.
@@ -115,7 +115,7 @@ class OutputFile:
             os.replace(self.partial, self.path)
         except (av.error.FFmpegError, OSError) as error:
             self.discard()
-            raise self._unwritable(error) from error
+            raise unwritable(self.path, error) from error
         except BaseException:
             self.discard()
             raise
@@ -234,7 +234,3 @@ class OutputFile:
                 f"{self.coding.container} moves frames by up to {float(error):.3f} s;"
                 " .mkv keeps their times"
             )
-
-    def _unwritable(self, error: Exception) -> OutputError:
-        reason = getattr(error, "strerror", None) or error
-        return OutputError(f"{self.path}: cannot be written ({reason}); free space")

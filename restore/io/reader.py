@@ -79,7 +79,7 @@ class VideoReader:
         self._spec: tuple[str, Layout, ColorSpec] | None = None
         self._stamps = Timestamps(lambda picture: picture.duration or self._default_step())
         self._source: FileSource | SequenceSource
-        if is_sequence(self.path):
+        if self._means_pictures():
             self._source = SequenceSource(self.path, rate)
         else:
             self._source = FileSource(self.path, max_pixels or MAX_PIXELS)
@@ -93,6 +93,13 @@ class VideoReader:
         except BaseException:
             self.close()
             raise
+
+    def _means_pictures(self) -> bool:
+        try:
+            return is_sequence(self.path)
+        except OSError as error:  # a folder that may not be entered, a name that is too long
+            reason = f"cannot be read ({error.strerror}); check the path"
+            raise InputError(f"{self.path}: {reason}") from error
 
     @property
     def damaged(self) -> int:

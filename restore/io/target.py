@@ -1,5 +1,6 @@
 """The output file: may it be written, in which container, with which encoder opened."""
 
+import errno
 import io
 import os
 from collections.abc import Mapping
@@ -20,6 +21,7 @@ from restore.io.sequence import is_pattern
 _QUICKTIME = ("mp4", "mov", "ipod")
 MATROSKA = ("matroska", "webm")
 _ROTATES = (*_QUICKTIME, *MATROSKA)
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _NO_REORDERING = ("avi", "flv", "mpeg")
 """Containers without presentation times, or that move them when a decoding time is negative."""
 _MUXER_OPTIONS = {
@@ -37,13 +39,28 @@ def check_target(target: Path, source: Path, overwrite: bool) -> None:
     Raises:
         OutputError: With one line that says which.
     """
-    if target.exists():
+    try:
+        there = target.exists()
+    except OSError as error:
+        raise unwritable(target, error) from error
+    if there:
         if source.exists() and os.path.samefile(source, target):
             raise OutputError(f"{target}: is the input itself; choose another name for the output")
         if not overwrite and not target.is_dir():
             raise OutputError(f"{target}: exists already; add --overwrite or choose another name")
-    if not target.parent.is_dir() and not is_pattern(target):
-        raise OutputError(f"{target}: its folder does not exist; create {target.parent} first")
+    folder = target.parent
+    if not folder.is_dir() and not is_pattern(target):
+        missing = f"its folder does not exist; create {folder} first"
+        what = f"{folder} is not a folder; choose another" if folder.exists() else missing
+        raise OutputError(f"{target}: {what}")
+
+
+def unwritable(target: Path, error: Exception) -> OutputError:
+    """Return the error to raise where the system or FFmpeg cannot write a target."""
+    reason = getattr(error, "strerror", None) or error
+    full = getattr(error, "errno", None) in _FULL
+    advice = "free space" if full else "choose another place, or a .mkv file"
+    return OutputError(f"{target}: cannot be written ({reason}); {advice}")
 
 
 class _Nowhere(io.BytesIO):

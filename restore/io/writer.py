@@ -15,7 +15,7 @@ from restore.io.images import ImageWriter
 from restore.io.output import Encoding, OutputFile
 from restore.io.reader import VideoReader
 from restore.io.sequence import is_sequence
-from restore.io.target import check_target
+from restore.io.target import check_target, unwritable
 from restore.io.y4m import PipeWriter
 
 
@@ -102,6 +102,7 @@ class VideoWriter:
 
         Raises:
             OutputError: If the file cannot be written, for example on a full disk.
+            BrokenPipeError: If the reader of a pipe has gone.
         """
         self.frames += 1
         try:
@@ -109,8 +110,10 @@ class VideoWriter:
                 self._images.write(frame)
             else:
                 self._file.mux(self._encoder.encode(frame))
+        except BrokenPipeError:
+            raise
         except (FFmpegError, OSError) as error:
-            raise self._unwritable(error) from error
+            raise unwritable(self.path, error) from error
 
     def close(self) -> None:
         """Finish the file and give it its name.
@@ -128,9 +131,12 @@ class VideoWriter:
             else:
                 self._file.mux(self._encoder.finish())
                 self._file.finish()
+        except BrokenPipeError:
+            self.discard()
+            raise
         except (FFmpegError, OSError) as error:
             self.discard()
-            raise self._unwritable(error) from error
+            raise unwritable(self.path, error) from error
         except BaseException:
             self.discard()
             raise
@@ -145,7 +151,3 @@ class VideoWriter:
             self._images.discard()
         else:
             self._file.discard()
-
-    def _unwritable(self, error: Exception) -> OutputError:
-        reason = getattr(error, "strerror", None) or error
-        return OutputError(f"{self.path}: cannot be written ({reason}); free space")

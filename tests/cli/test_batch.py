@@ -127,6 +127,39 @@ def test_folders_that_are_missing_or_read_only(clip, tmp_path, capsys):
     assert quick(clip, locked / "out.mkv") == 4
 
 
+def test_paths_that_cannot_even_be_looked_at(clip, tmp_path, capsys):
+    """Each in one line with its own exit code, in a batch without stopping the rest."""
+    long = "x" * 300 + ".mkv"
+    assert quick(long, tmp_path / "out.mkv") == 3
+    assert quick(clip, tmp_path / long) == 4
+    assert quick(long, clip, "--out-dir", tmp_path / "out") == 3
+    told = capsys.readouterr().err
+    assert "unexpected" not in told
+    assert told.count("name too long") >= 3
+
+
+def test_what_is_no_place_for_a_video(clip, tmp_path, capsys):
+    place = tmp_path / "place"
+    place.mkdir()
+    assert quick(clip, place) == 4
+    assert f"add --out-dir {place}" in capsys.readouterr().err
+    assert quick(clip, place / "%03d.png") == 0
+    assert quick(place, tmp_path / "again.mkv") == 0
+    assert quick("http://example.com/a.mp4", tmp_path / "out.mkv") == 3
+    assert "download it first" in capsys.readouterr().err
+    (tmp_path / "file").write_text("")
+    assert quick(clip, tmp_path / "file" / "out.mkv") == 4
+    assert "is not a folder" in capsys.readouterr().err
+
+
+def test_a_leading_dash_is_explained(clip, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    shutil.copy(clip, "-in.mkv")
+    with pytest.raises(SystemExit):
+        quick("-in.mkv", "out.mkv")
+    assert "go after --" in capsys.readouterr().err
+
+
 def test_sound_and_subtitles_can_be_left_out(audio_clip, tmp_path):
     assert quick(audio_clip, tmp_path / "out.mkv", "--no-audio") == 0
     with av.open(str(tmp_path / "out.mkv")) as container:
@@ -166,3 +199,15 @@ def test_other_things_through_the_pipe_are_refused():
     assert done.stdout == b""
     assert b"yuv4mpegpipe" in done.stderr
     assert quick("-", "--out-dir", "x") == 2
+
+
+def test_a_reader_that_has_gone_ends_the_run_quietly(make_clip):
+    """As before `| head`: nothing to tell, and the exit code of a broken pipe."""
+    source = make_clip("in.mkv", codec="ffv1", size=(320, 240), frames=8)
+    run = subprocess.Popen(command(source, "-"), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert run.stdout is not None
+    assert run.stderr is not None
+    run.stdout.read(100)
+    run.stdout.close()
+    assert run.stderr.read() == b""
+    assert run.wait(120) == 141
