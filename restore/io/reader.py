@@ -186,7 +186,8 @@ class VideoReader:
         missing = self._source.missing_end() if whole else 0
         self._check_damage(missing)
         if missing:
-            self.notes.append(f"the input was cut off: {float(missing):.3g} s of it are missing")
+            seconds = f"{float(missing):.{0 if missing > 10 else 2}f}"
+            self.notes.append(f"the input was cut off: {seconds} s of it are missing")
         if self._resized:
             size = f"{self.info.width}x{self.info.height}"
             self.notes.append(f"{self._resized} frames of another size were scaled to {size}")

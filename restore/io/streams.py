@@ -136,9 +136,9 @@ class StreamCopier:
             elif not (cover and name == "mov") and container_holds(name, stream):
                 self._tracks[stream.index] = _Track(_add(output, stream))
             elif not self._add_rewritten(output, stream):
-                self.notes.append(
-                    f"{describe_stream(stream)} is left out: {name} does not hold it (.mkv may)"
-                )
+                hint = " (.mkv does)" if container_holds("matroska", stream) else ""
+                what = f"{name} does not hold it{hint}"
+                self.notes.append(f"{describe_stream(stream)} is left out: {what}")
 
     def _made_anew(self, stream: av.stream.Stream) -> bool:
         """Tell whether the muxer makes this track itself: timecode from a tag, chapter titles."""
