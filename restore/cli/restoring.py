@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
+from restore.cli.allocator import keep_memory
 from restore.cli.arguments import Parser
 from restore.cli.batch import find_inputs, plan_outputs, run_batch
 from restore.cli.guard import guarded
@@ -34,6 +35,7 @@ def run(
         args: What it read.
         one: Restores one file, given the name of the command; default: `restore_one`.
     """
+    keep_memory()
     prog = parser.prog
     work = told_instead(args)
     if work is None and args.out_dir is not None:
