@@ -16,6 +16,7 @@ from restore.io.formats import layout_of, lossless_choice, nearest_choice, pack
 from restore.io.frame import Frame, PixelFormat
 from restore.io.probe import VideoInfo
 from restore.io.sequence import is_pattern, list_files, numbered
+from restore.io.target import PARTIAL
 
 _ENCODERS = {
     ".png": "png", ".jpg": "mjpeg", ".jpeg": "mjpeg", ".tif": "tiff", ".tiff": "tiff",
@@ -66,7 +67,7 @@ class ImageWriter:
         self._pix_fmt = self._choose(info.format)
         self._count = 0
         root = next(p for p in self.path.absolute().parents if p.is_dir())
-        self._folder = root / f".restore-partial-{secrets.token_hex(4)}"
+        self._folder = root / f"{PARTIAL}{secrets.token_hex(4)}"
         self._context: av.VideoCodecContext | None = None
         try:
             self._folder.mkdir()

@@ -18,6 +18,8 @@ from restore.io.frame import ColorTags
 from restore.io.probe import VideoInfo
 from restore.io.sequence import is_pattern
 
+PARTIAL = ".restore-partial-"
+"""How names begin of what is written and not complete."""
 _QUICKTIME = ("mp4", "mov", "ipod")
 MATROSKA = ("matroska", "webm")
 _ROTATES = (*_QUICKTIME, *MATROSKA)
@@ -53,6 +55,16 @@ def check_target(target: Path, source: Path, overwrite: bool) -> None:
         missing = f"its folder does not exist; create {folder} first"
         what = f"{folder} is not a folder; choose another" if folder.exists() else missing
         raise OutputError(f"{target}: {what}")
+
+
+def left_over(target: Path) -> list[str]:
+    """Name what earlier runs have left where a target is written, for the user to remove."""
+    places = (target, *target.absolute().parents)
+    place = next(folder for folder in places if folder.is_dir())
+    return [
+        f"{path} was left by a run that was killed, unless one still goes on; remove it"
+        for path in sorted(place.glob(f"{PARTIAL}*"))
+    ]
 
 
 def unwritable(target: Path, error: Exception) -> OutputError:

@@ -15,7 +15,7 @@ from restore.io.images import ImageWriter
 from restore.io.output import Encoding, OutputFile
 from restore.io.reader import VideoReader
 from restore.io.sequence import is_sequence
-from restore.io.target import check_target, unwritable
+from restore.io.target import PARTIAL, check_target, left_over, unwritable
 from restore.io.y4m import PipeWriter
 
 
@@ -65,6 +65,7 @@ class VideoWriter:
         self.source = source
         self.frames = 0
         self._done = False
+        self._left: list[str] = []
         self._images: ImageWriter | PipeWriter | None = None
         if encoding is None:
             listed = tuple((options or {}).items())
@@ -73,11 +74,12 @@ class VideoWriter:
             self._images = PipeWriter(source.info)
             return
         check_target(self.path, source.path, overwrite)
+        self._left = left_over(self.path)
         if is_sequence(self.path):
             self._images = ImageWriter(self.path, source.info, dict(encoding.options), overwrite)
             return
         token = secrets.token_hex(4)
-        partial = self.path.with_name(f".restore-partial-{token}{self.path.suffix}")
+        partial = self.path.with_name(f"{PARTIAL}{token}{self.path.suffix}")
         self._file = OutputFile(self.path, partial, source, encoding)
         self._encoder = PictureEncoder(self._file.coding, self._file.video)
 
@@ -85,8 +87,8 @@ class VideoWriter:
     def notes(self) -> list[str]:
         """One line for everything the user should know: another codec, streams left out, ..."""
         if self._images is not None:
-            return self._images.notes
-        return [*self._file.notes, *self._encoder.notes]
+            return [*self._left, *self._images.notes]
+        return [*self._left, *self._file.notes, *self._encoder.notes]
 
     def __enter__(self) -> Self:
         return self

@@ -35,3 +35,12 @@ def test_a_file_that_lacks_frames_is_not_kept(clip, tmp_path, monkeypatch):
     with pytest.raises(OutputError, match="frames can be read back"):
         copy(clip, tmp_path / "out.mp4")
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["out.gif", "out/%03d.png"])
+def test_what_a_killed_run_left_is_named(clip, tmp_path, name):
+    assert not any("was left" in note for note in copy(clip, tmp_path / name))
+    left = (tmp_path / name).parent / ".restore-partial-12345678.gif"
+    left.write_bytes(b"half")
+    notes = copy(clip, tmp_path / name, overwrite=True)
+    assert any(note.startswith(f"{left} was left by a run") for note in notes)
