@@ -61,7 +61,7 @@ def find_inputs(names: Iterable[str]) -> list[Path]:
 def _meant_by(name: str) -> list[Path]:
     path = Path(name)
     if path.is_dir():
-        return _videos(path) or [path]
+        return _in_folder(path)
     if path.exists() or not any(letter in name for letter in "*?["):
         return [path]
     matching = [Path(match) for match in sorted(glob.glob(name, recursive=True))]
@@ -70,9 +70,16 @@ def _meant_by(name: str) -> list[Path]:
     return [match for match in matching if match.is_file()]
 
 
-def _videos(folder: Path) -> list[Path]:
-    files = sorted(folder.iterdir())
-    return [f for f in files if f.suffix.lower() in VIDEOS and f.is_file() and f.name[0] != "."]
+def _in_folder(folder: Path) -> list[Path]:
+    from restore.io.sequence import SUFFIXES
+
+    files = [f for f in sorted(folder.iterdir()) if f.name[0] != "." and f.is_file()]
+    videos = [file for file in files if file.suffix.lower() in VIDEOS]
+    if not videos and not any(file.suffix.lower() in SUFFIXES for file in files):
+        raise InputError(
+            f"{folder}: holds neither videos nor pictures; folders in it are not entered, name them"
+        )
+    return videos or [folder]
 
 
 def plan_outputs(sources: Sequence[Path], folder: Path) -> list[Outcome]:

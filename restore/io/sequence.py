@@ -74,6 +74,8 @@ def list_files(path: Path) -> list[Path]:
         found = [p for p in folder.iterdir() if regex.fullmatch(p.name)] if folder.is_dir() else []
     else:
         found = [path] if path.exists() else []
+    if not found and path.is_dir():
+        raise InputError(f"{path}: a folder without pictures; for its videos add --out-dir FOLDER")
     if not found:
         raise InputError(f"{path}: no such pictures; check the folder and the pattern")
     return sorted(found, key=natural_key)

@@ -79,6 +79,15 @@ def test_a_folder_of_pictures_is_one_sequence(clip, tmp_path):
     assert len(list((tmp_path / "out" / "shot").iterdir())) == 12
 
 
+def test_folders_in_a_folder_are_not_entered_in_silence(clip, tmp_path, capsys):
+    (tmp_path / "films" / "more").mkdir(parents=True)
+    shutil.copy(clip, tmp_path / "films" / "more")
+    assert quick(tmp_path / "films", "--out-dir", tmp_path / "out") == 3
+    assert "are not entered" in capsys.readouterr().err
+    assert quick(tmp_path / "films" / "more", tmp_path / "out.mkv") == 3
+    assert "for its videos add --out-dir" in capsys.readouterr().err
+
+
 def test_outputs_never_collide(folder, tmp_path):
     with pytest.raises(UsageError, match="holds the inputs"):
         plan_outputs([folder / "a.mkv"], folder)
