@@ -59,6 +59,11 @@ def open_media(
         if _ADDRESS.match(str(path)):
             raise InputError(f"{path}: only files on this machine are read; download it first")
         raise InputError(f"{path}: no such file; check the path")
+    if path.is_fifo() or path.is_char_device() or path.is_socket():
+        raise InputError(
+            f"{path}: is a pipe or a device, which cannot be read twice; save it as a file, or send"
+            " y4m to -"
+        )
     if path.is_file() and path.stat().st_size == 0:
         raise InputError(f"{path}: the file is empty; copy or record it again")
     options = {"protocol_whitelist": "file,pipe", "format_whitelist": _format_whitelist()}

@@ -48,6 +48,8 @@ def check_target(target: Path, source: Path, overwrite: bool) -> None:
     if there:
         if source.exists() and os.path.samefile(source, target):
             raise OutputError(f"{target}: is the input itself; choose another name for the output")
+        if not target.is_file() and not target.is_dir():
+            raise OutputError(f"{target}: is no file; for a pipe give -, which writes y4m")
         if not overwrite and not target.is_dir():
             raise OutputError(f"{target}: exists already; add --overwrite or choose another name")
     folder = target.parent

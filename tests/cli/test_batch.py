@@ -161,6 +161,15 @@ def test_what_is_no_place_for_a_video(clip, tmp_path, capsys):
     assert "is not a folder" in capsys.readouterr().err
 
 
+def test_pipes_by_name_are_refused_at_once(clip, tmp_path, capsys):
+    """Nobody writes to this one: opening it would wait for ever."""
+    os.mkfifo(tmp_path / "pipe.mkv")
+    assert quick(tmp_path / "pipe.mkv", tmp_path / "out.mkv") == 3
+    assert "save it as a file" in capsys.readouterr().err
+    assert quick(clip, tmp_path / "pipe.mkv", "--overwrite") == 4
+    assert "for a pipe give -" in capsys.readouterr().err
+
+
 def test_a_leading_dash_is_explained(clip, tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     shutil.copy(clip, "-in.mkv")
