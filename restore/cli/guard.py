@@ -28,6 +28,7 @@ def guarded(prog: str, command: Callable[[], int], *, traceback: bool = False) -
     Returns:
         The exit code: the command's or the error's.
     """
+    _open_closed_streams()
     if traceback or os.environ.get("RESTORE_DEBUG"):
         return command()
     try:
@@ -44,6 +45,20 @@ def guarded(prog: str, command: Callable[[], int], *, traceback: bool = False) -
     except Exception as error:
         return _say(prog, *explain(error))
     return code
+
+
+def _open_closed_streams() -> None:
+    """Give a program that was started without standard streams, as by `>&-`, empty ones.
+
+    Otherwise the next file that is opened would take their place.
+    """
+    for number in (0, 1, 2):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # takes the lowest number that is free: this one
+    sys.stdout = sys.stdout or os.fdopen(1, "w", closefd=False)
+    sys.stderr = sys.stderr or os.fdopen(2, "w", closefd=False)
 
 
 def explain(error: Exception) -> tuple[str, int]:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -229,3 +230,12 @@ def test_a_reader_that_has_gone_ends_the_run_quietly(make_clip):
     run.stdout.close()
     assert run.stderr.read() == b""
     assert run.wait(120) == 141
+
+
+@pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-", "<&- >&- 2>&-"])
+def test_closed_standard_streams_do_no_harm(clip, tmp_path, closed):
+    """As under some schedulers: no file may be taken for the missing stream."""
+    target = tmp_path / "out.mkv"
+    line = shlex.join(command(clip, target, "--json")) + " " + closed
+    assert subprocess.run(line, shell=True, timeout=120).returncode == 0
+    assert frames_in(target) == 12
