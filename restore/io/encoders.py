@@ -219,7 +219,7 @@ def _automatic(
             chosen, notes = _fit_size(name, nearest_choice(target, formats), formats, size)
             return name, chosen, [f"{info.format.name} video is written as {name} {chosen}", *notes]
     raise OutputError(
-        f"the container holds no encoder that keeps {info.format.name} video; write to a .mkv file"
+        f"nothing that it can hold keeps {info.format.name} video; write to a .mkv file"
     )
 
 
