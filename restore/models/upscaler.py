@@ -13,6 +13,13 @@ from restore.models.denoiser import LOGITS, VARIANCE_FLOOR
 
 REACH = 2
 """Pixels to each side that the bicubic kernel reads."""
+NEAR = 3
+"""Pixels to each side over which mean and contrast are taken."""
+FAINT = 0.01
+"""Contrast below which detail is no longer brought to the same size: 2.5 levels of 255."""
+ALIAS = (2.0 / 255.0) ** 2
+"""Variance of what a warped neighbour shows beyond the pixel grid: a fused picture is no better
+than this."""
 
 
 class Upscaler(nn.Module):
@@ -24,10 +31,14 @@ class Upscaler(nn.Module):
     The trunk sees them with the reference, the fused picture, the noise left in both, and the
     previous output, folded to the input's size (`restore.memory`).
 
+    All pictures are shown above the local mean of the reference and in units of its local
+    contrast, and the trunk answers in the same units: what it has to learn is the same for faint
+    and for strong detail.
+
     The answer is the bicubic enlargement of the reference (mixed with the fused picture where
-    there is noise), plus learned detail, plus a gated share of what the previous output has
-    beyond the bicubic one. So nothing has to be learned to equal bicubic, and detail that was
-    found once need not pass the trunk again.
+    there is noise), plus learned detail, plus a share of what the previous output has beyond the
+    bicubic one. So nothing has to be learned to equal bicubic, and detail that was found once need
+    not pass the trunk again.
 
     Works for any number of slots.
     """
@@ -58,21 +69,21 @@ class Upscaler(nn.Module):
         self.multiple = 2 ** (len(channels) - 1)
         self.memory = SLOT * memory_slots(scale)
         detail = 3 * scale * scale
-        self.look = nn.Conv2d(SLOT, stem, 3, padding=1)
+        # Picture, time, confidence, σ.
+        self.look = nn.Conv2d(3 + 3, stem, 3, padding=1)
         self.look_reference = nn.Conv2d(3, stem, 3, padding=1, bias=False)
         self.compare = nn.Conv3d(stem, stem, (3, 1, 1), padding=(1, 0, 0))
         self.vote = nn.Conv3d(stem, stem + 1, 1)  # one for each feature, one for the picture
         nn.init.zeros_(self.vote.weight)
         nn.init.zeros_(self.vote.bias)  # type: ignore[arg-type]
-        self.recall = nn.Conv2d(detail + 1, stem, 1)
-        # Folded features, recalled ones, reference, fused picture, the noise left in both.
-        self.enter = nn.Conv2d(2 * stem + 3 + 3 + 2, channels[0], 3, padding=1)
+        # Folded features; the memory's luma and its confidence; reference and fused picture above
+        # the local mean, and that mean; noise and contrast.
+        self.enter = nn.Conv2d(stem + scale * scale + 1 + 3 * 3 + 2, channels[0], 3, padding=1)
         self.trunk = Trunk(tuple(channels), tuple(blocks))
         self.answer = nn.Conv2d(channels[0], detail + 2, 3, padding=1)
         with torch.no_grad():
             self.answer.weight.mul_(0.1)  # start from the bicubic picture
             self.answer.bias.zero_()  # type: ignore[union-attr]
-            self.answer.bias[-1] = -2.0  # type: ignore[index]
         self.register_buffer("kernel", bicubic_kernel(scale), persistent=False)
 
     def forward(self, hyperframe: Tensor) -> Tensor:
@@ -95,50 +106,77 @@ class Upscaler(nn.Module):
             )
         height, width = hyperframe.shape[-2:]
         x = pad_to_multiple(hyperframe, self.multiple)
-        slots, memory = x[:, : -self.memory], x[:, -self.memory :]
-        trust, folded_memory = memory[:, :1], memory[:, 1 : 1 + 3 * self.scale**2]
-        folded, reference, fused, noise = self._fold(slots)
-        extra = (folded_memory - self.enlarge(reference)) * trust
-        recalled = torch.relu(self.recall(torch.cat((extra, trust), 1)))
-        seen = torch.cat((folded, recalled, reference, fused, noise), 1)
-        out = self.answer(self.trunk(torch.relu(self.enter(seen))))
-        # Bounded, so that neither gate can close for good (see the denoiser).
-        gates = torch.sigmoid(LOGITS * torch.tanh(out[:, -2:] / LOGITS))
-        base = self.enlarge(reference + gates[:, 1:] * (fused - reference))
-        clean = functional.pixel_shuffle(base + out[:, :-2] + gates[:, :1] * extra, self.scale)
+        memory = x[:, -self.memory :]
+        slots = x[:, : -self.memory].reshape(len(x), -1, SLOT, *x.shape[-2:])  # (B, T, 8, H, W)
+        image, time, confidence, sigma = slots.split((3, 1, 1, 3), dim=2)
+        variance = (sigma * sigma).mean(2, keepdim=True) + VARIANCE_FLOOR  # (B, T, 1, H, W)
+        is_reference = (time[..., :1, :1].abs() < 0.5 / TIME_UNIT).to(x.dtype)
+        reference, noise = (image * is_reference).sum(1), (variance * is_reference).sum(1)
+        mean, contrast = local_statistics(reference)
+
+        above = (reference - mean) / contrast
+        shown = (image - mean[:, None]) / contrast[:, None]
+        seen = torch.cat((shown, time, confidence, _level(variance)), 2)
+        prior = torch.log(confidence.clamp_min(1e-4) / variance)
+        folded, share = self._fold(seen, above, prior)
+        fused, left = (image * share).sum(1), (share * share * variance).sum(1)
+
+        trust, recalled = memory[:, :1], memory[:, 1 : 1 + 3 * self.scale**2]
+        extra = (recalled - self.enlarge(reference)) * trust
+        luma = extra.unflatten(1, (3, -1)).mean(1) / contrast
+        above_fused = (fused - mean) / contrast
+        levels = torch.cat((_level(noise), _level(contrast * contrast)), 1)
+        told = torch.cat((folded, luma, trust, above, above_fused, mean, levels), 1)
+        out = self.answer(self.trunk(self.enter(told)))
+
+        # Bounded, so that neither share can vanish for good (see the denoiser).
+        votes = LOGITS * torch.tanh(out[:, -2:] / LOGITS)
+        calm = torch.sigmoid(torch.log(noise / (left + ALIAS)) + votes[:, 1:])
+        base = self.enlarge(reference + calm * (fused - reference))
+        kept = torch.sigmoid(votes[:, :1]) * extra
+        clean = functional.pixel_shuffle(base + out[:, :-2] * contrast + kept, self.scale)
         return crop(clean, self.scale * height, self.scale * width)
 
-    def _fold(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """Fold the slots (B, T*8, H, W) over time.
+    def _fold(self, seen: Tensor, above: Tensor, prior: Tensor) -> tuple[Tensor, Tensor]:
+        """Look at the slots.
+
+        Args:
+            seen: Shape (B, T, 6, H, W).
+            above: The reference as it is shown in them, shape (B, 3, H, W).
+            prior: Logarithm of the weights to start from, shape (B, T, 1, H, W).
 
         Returns:
-            Features, the reference, the fused picture, and σ of the noise left in the latter two.
+            Features folded over time, shape (B, C, H, W), and the weights of the pictures, shape
+            of `prior`, adding up to 1 over time.
         """
-        slots = x.reshape(len(x), -1, SLOT, *x.shape[-2:])  # (B, T, 8, H, W)
-        count = slots.shape[:2]
-        image, time, trust, sigma = slots.split((3, 1, 1, 3), dim=2)
-        is_reference = (time[..., :1, :1].abs() < 0.5 / TIME_UNIT).to(x.dtype)
-        reference = (image * is_reference).sum(1)
-        variance = (sigma * sigma).mean(2, keepdim=True) + VARIANCE_FLOOR  # (B, T, 1, H, W)
-
-        features = self.look(slots.flatten(0, 1))
-        features = features.reshape(*count, *features.shape[1:])
-        features = torch.relu(features + self.look_reference(reference)[:, None])
+        features = self.look(seen.flatten(0, 1))
+        features = features.reshape(*seen.shape[:2], *features.shape[1:])
+        features = torch.relu(features + self.look_reference(above)[:, None])
         features = torch.relu(self.compare(features.transpose(1, 2)))  # (B, C, T, H, W)
-        start = torch.log(trust.clamp_min(1e-4) / variance).transpose(1, 2)
-        weights = torch.softmax(start + self.vote(features), dim=2)
-
-        folded = (features * weights[:, :-1]).sum(2)
-        share = weights[:, -1:].transpose(1, 2)
-        fused = (image * share).sum(1)
-        left = torch.sqrt((share * share * variance).sum(1))
-        noise = torch.sqrt((variance * is_reference).sum(1))
-        return folded, reference, fused, torch.cat((left, noise), 1)
+        weights = torch.softmax(prior.transpose(1, 2) + self.vote(features), dim=2)
+        return (features * weights[:, :-1]).sum(2), weights[:, -1:].transpose(1, 2)
 
     def enlarge(self, image: Tensor) -> Tensor:
         """Enlarge (B, 3, H, W) bicubically, folded: (B, 3 * scale², H, W)."""
         padded = functional.pad(image, (REACH,) * 4, mode="replicate")
         return functional.conv2d(padded, self.kernel, groups=3)  # type: ignore[arg-type]
+
+
+def local_statistics(image: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the mean around every pixel (B, 3, H, W) and the contrast above it (B, 1, H, W)."""
+    mean = _around(image)
+    above = image - mean
+    energy = _around((above * above).mean(1, keepdim=True))
+    return mean, torch.sqrt(energy + FAINT**2)
+
+
+def _around(x: Tensor) -> Tensor:
+    return functional.avg_pool2d(functional.pad(x, (NEAR,) * 4, mode="replicate"), 2 * NEAR + 1, 1)
+
+
+def _level(variance: Tensor) -> Tensor:
+    """Return a variance on a scale that a network can use: 0 at σ = 5, 1 at σ = 35 of 255."""
+    return torch.log(variance) / 4 + 2
 
 
 def bicubic_kernel(scale: int) -> Tensor:

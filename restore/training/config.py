@@ -51,6 +51,8 @@ class TrainConfig:
     """Clips per step and process."""
     accumulate: int = 1
     """Batches per optimizer step."""
+    replay: int = 1
+    """Steps that every batch serves on average; making one costs as much as learning from it."""
     unroll: int = 4
     """Consecutive frames restored per clip, each fed back to the next."""
     slots: tuple[int, ...] = (1, 3, 5, 7)
@@ -84,7 +86,7 @@ class TrainConfig:
     pixel: float = 1.0
     """Weight of the Charbonnier loss."""
     noise_floor: float = 0.02
-    """A clip counts in the pixel loss by 1 / (σ + this), in [0, 1] units."""
+    """A clip counts in the pixel loss by 1 / (σ, or the error of bicubic enlargement, + this)."""
     edge: float = 0.1
     """Weight of the edge loss."""
     lpips: float = 0.02
@@ -114,7 +116,7 @@ class TrainConfig:
     def __post_init__(self) -> None:
         """Reject what cannot work, naming the field."""
         for name in (
-            "batch", "accumulate", "unroll", "steps", "patch", "validate_every", "scale"
+            "batch", "accumulate", "replay", "unroll", "steps", "patch", "validate_every", "scale"
         ):  # fmt: skip
             if getattr(self, name) < 1:
                 raise UsageError(f"{name} must be at least 1, got {getattr(self, name)}")

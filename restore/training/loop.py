@@ -19,7 +19,6 @@ from torch.distributed import (
     init_process_group,
     is_initialized,
 )
-from torch.nn import functional
 from torch.nn.parallel import DistributedDataParallel
 from torch.optim.swa_utils import AveragedModel
 from torch.utils.checkpoint import checkpoint
@@ -28,7 +27,8 @@ from torch.utils.data import DataLoader
 from restore.errors import RestoreError
 from restore.training.checkpoint import load_checkpoint, save_checkpoint
 from restore.training.config import TrainConfig
-from restore.training.objective import Objective
+from restore.training.objective import Objective, enlarged_reference
+from restore.training.replay import replay
 from restore.training.windows import Batches, Clips, Window, WindowDataset
 
 Report = Callable[[int, dict[str, float]], None]
@@ -172,7 +172,7 @@ class Trainer:
             prefetch_factor=4 if self.config.workers else None,
             worker_init_fn=_one_thread,
         )
-        return iter(loader)
+        return replay(iter(loader), self.config.replay, seed=self.config.seed + self.step)
 
     def train_step(self, batches: Iterator[list[Window]]) -> dict[str, float]:
         """Run one optimizer step; returns its figures, means over its pictures."""
@@ -228,7 +228,7 @@ class Trainer:
             before = output.detach(), clean
             with torch.no_grad():
                 terms["psnr"] = _psnr(output, clean)
-                terms["psnr_noisy"] = _psnr(_reference(window).to(clean), clean)
+                terms["psnr_noisy"] = _psnr(enlarged_reference(window).to(clean), clean)
                 for key, value in terms.items():
                     totals[key] = totals.get(key, torch.zeros(())) + value.detach().cpu() * share
 
@@ -263,16 +263,6 @@ class Trainer:
             else:
                 output = self.parallel(hyperframe)
         return output.float()
-
-
-def _reference(window: Window) -> Tensor:
-    """Return what would stand there without a model: the reference, enlarged where need be."""
-    slots = torch.from_numpy(window.slots)
-    image = (slots[:, :, :3] * (slots[:, :, 3:4] == 0)).sum(1)
-    if window.scale == 1:
-        return image
-    size = window.clean.shape[-2:]
-    return functional.interpolate(image, size, mode="bicubic", align_corners=False)
 
 
 def _psnr(output: Tensor, clean: Tensor) -> Tensor:

@@ -22,7 +22,7 @@ from restore.training.config import TrainConfig
 from restore.training.windows import Window
 
 MIDDLE = 0.08
-"""σ plus `noise_floor` of a clip that counts once in the pixel loss."""
+"""Error plus `noise_floor` of a clip that counts once in the pixel loss."""
 
 
 class Objective:
@@ -68,7 +68,8 @@ class Objective:
         neighbours = slots[:, slots[0, :, 3, 0, 0] != 0]
         weights = alignment_weights(neighbours[:, :, 4].to(output.device))
         strong, soft = (_to_size(weight, output) for weight in weights)
-        terms = {"pixel": charbonnier(output, clean, strong * self._share(slots, output))}
+        share = self._share(slots) if window.scale == 1 else self._share_enlarged(window)
+        terms = {"pixel": charbonnier(output, clean, strong * share.to(output.device))}
         loss = config.pixel * terms["pixel"]
         if config.temporal > 0 and before is not None and window.links:
             flow = torch.from_numpy(
@@ -86,15 +87,32 @@ class Objective:
                 loss = loss + config.lpips * terms["lpips"]
         return terms | {"loss": loss}
 
-    def _share(self, slots: Tensor, output: Tensor) -> Tensor:
+    def _share(self, slots: Tensor) -> Tensor:
         """Return the weight (B, 1, 1, 1) of each clip: what is lost in dB counts, not in levels.
 
         The error of a good answer grows with σ; weighted alike, strong noise would be all that is
         learned.
         """
         reference = slots[:, slots[0, :, 3, 0, 0] == 0]
-        sigma = reference[:, :, 5:8].mean((1, 2, 3, 4)).to(output.device)
-        return (MIDDLE / (sigma + self.config.noise_floor)).reshape(-1, 1, 1, 1)
+        return self._weight(reference[:, :, 5:8].mean((1, 2, 3, 4)))
+
+    def _share_enlarged(self, window: Window) -> Tensor:
+        """Return the same where a picture is enlarged: by the error of bicubic enlargement."""
+        error = enlarged_reference(window) - torch.from_numpy(window.clean)
+        return self._weight(error.square().mean((1, 2, 3)).sqrt())
+
+    def _weight(self, error: Tensor) -> Tensor:
+        return (MIDDLE / (error + self.config.noise_floor)).reshape(-1, 1, 1, 1)
+
+
+def enlarged_reference(window: Window) -> Tensor:
+    """Return what would stand there without a model: the reference, enlarged where need be."""
+    slots = torch.from_numpy(window.slots)
+    image = (slots[:, :, :3] * (slots[:, :, 3:4] == 0)).sum(1)
+    if window.scale == 1:
+        return image
+    size = window.clean.shape[-2:]
+    return functional.interpolate(image, size, mode="bicubic", align_corners=False)
 
 
 def _to_size(weight: Tensor, like: Tensor) -> Tensor:
