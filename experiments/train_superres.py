@@ -27,6 +27,9 @@ RECIPES: dict[str, type[CleanRecipe] | type[MixedRecipe]] = {
     "mixed": MixedRecipe,
 }
 
+PHOTOGRAPHS = 0.5
+"""Share of the photographs: their detail is sharper than that of decoded videos."""
+
 
 def datasets(config: TrainConfig) -> tuple[ClipDataset, list[Sample]]:
     """Return the training set and the validation samples of a configuration."""
@@ -39,10 +42,12 @@ def datasets(config: TrainConfig) -> tuple[ClipDataset, list[Sample]]:
     cache = ClipCache(config.cache or None)
 
     def small(folders: tuple[str, ...], ways: tuple[str, ...], side: int) -> SmallDataset:
-        sources = find_sources(folders, cache=cache) if folders else [builtin_source()]
+        found = [builtin_source()]
+        if folders:
+            found = find_sources(folders, cache=cache, photo_share=PHOTOGRAPHS)
         kind = sampler if side == config.patch else SAMPLERS["consecutive"]()
         return SmallDataset(
-            sources, kind, recipe, patch=(side, side), seed=config.seed, scale=config.scale,
+            found, kind, recipe, patch=(side, side), seed=config.seed, scale=config.scale,
             shrinks=ways,
         )  # fmt: skip
 

@@ -9,7 +9,7 @@ import numpy as np
 
 T = TypeVar("T")
 
-KEPT = 128
+KEPT = 64
 """Batches that are kept to come back."""
 
 
