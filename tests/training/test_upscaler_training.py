@@ -16,6 +16,7 @@ from restore.memory import memory_slots
 from restore.models import MODELS
 from restore.sequence import restore_shot
 from restore.training import TrainConfig, Trainer
+from restore.training.objective import enlarged_reference
 from restore.training.validation import TorchEngine, validate
 from restore.training.windows import Plan, Window, WindowDataset
 
@@ -76,6 +77,31 @@ def test_loss_falls_with_all_terms(tmp_path: Path) -> None:
     assert {"temporal", "edge", "pixel"} <= seen[-1].keys()
     first, last = (np.mean([f["pixel"] for f in part]) for part in (seen[:8], seen[-8:]))
     assert last < first
+
+
+def test_clips_count_by_the_error_of_bicubic_enlargement(tmp_path: Path) -> None:
+    """Detail that is twice as strong counts half as much a level: what is lost in dB counts."""
+    trainer = make(tmp_path, steps=1, noise_floor=1e-6)
+    strong, weak = (_windows(contrast) for contrast in (1.0, 0.5))
+    losses = [
+        trainer.objective(enlarged_reference(w), torch.from_numpy(w.clean), w, None, 0)["pixel"]
+        for w in (strong, weak)
+    ]
+    assert 0.8 < float(losses[1] / losses[0]) < 1.25  # unweighted: a half
+
+
+def _windows(contrast: float) -> Window:
+    config = TrainConfig.from_dict(SMALL | CHANGES | {"unroll": 1})
+
+    class Fainter:
+        def sample(self, step: int, index: int, *, frames: int) -> Sample:
+            drawn = Shrunk().sample(step, index, frames=frames)
+            faint = (0.5 + contrast * (x - 0.5) for x in (drawn.clean, drawn.noisy))
+            return Sample(*(x.astype(np.float32) for x in faint), drawn.curve)
+
+    plan = Plan(slots=1, feedback=False, behind=0, frames=1)
+    [(frame, clean, _)] = WindowDataset(Fainter(), config).windows(0, 0, plan)
+    return Window(frame[None], np.ascontiguousarray(clean)[None], (), 2)
 
 
 def test_validation_compares_with_bicubic() -> None:
