@@ -44,6 +44,13 @@ def default_model(scale: int) -> str:
     return next((name for name in names if name in known), names[0])
 
 
+def substitution(preset: Preset, scale: int) -> list[str]:
+    """Return a line that says so where a preset's weights are not those for real videos."""
+    if scale == 1 or preset.model.startswith("upscale-real"):
+        return []
+    return [f"no weights for noisy videos at scale {scale} yet: {preset.model} is for clean ones"]
+
+
 def load_task(  # noqa: D417  arguments that belong together are described together
     model: str,
     denoiser: str | None,

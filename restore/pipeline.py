@@ -21,7 +21,7 @@ import numpy as np
 from restore import __version__
 from restore.conveyor import Conveyor, prefetch
 from restore.engine import Engine
-from restore.enlarging import load_task, origin, preset_for
+from restore.enlarging import load_task, origin, preset_for, substitution
 from restore.errors import InputError, OutputError, UsageError
 from restore.finish import finished
 from restore.handover import Handover
@@ -145,7 +145,8 @@ def restore_video(  # noqa: D417  arguments that belong together are described t
         steps = restored_frames(reader, engine, chosen, sigma, target.handover, target.done)
         finish = partial(finished, factors=factors, width=width, scale=scale)
         _write(steps, target, reader, finish, summary, progress)
-        summary.notes = [*reader.notes, *target.notes]
+        told = substitution(chosen, scale) if engine is not None and model is None else []
+        summary.notes = [*told, *reader.notes, *target.notes]
         summary.damaged = reader.damaged
     summary.seconds = time.monotonic() - began
     return summary

@@ -11,7 +11,7 @@ import torch
 from moving_scene import as_float, scene, write_clip
 
 from restore.engine import Engine, load_engine
-from restore.enlarging import Cleaned, default_model, load_task, preset_for
+from restore.enlarging import Cleaned, default_model, load_task, preset_for, substitution
 from restore.errors import UsageError
 from restore.finish import enlarged_frame
 from restore.hyperframe import RESIDUAL_NOISE, SLOT
@@ -216,3 +216,13 @@ def test_presets_of_both_tasks() -> None:
         large = preset_for(name, 4)
         assert large.model == default_model(4)
         assert replace(large, model="", slots=0) == replace(large, model="", slots=0, passes=1)
+
+
+def test_weights_that_stand_in_are_told_in_one_line() -> None:
+    real = replace(preset_for("fast", 4), model="upscale-real-x4")
+    clean = replace(real, model="upscale-x4")
+    assert substitution(real, 4) == []
+    [line] = substitution(clean, 4)
+    assert "upscale-x4" in line
+    assert "scale 4" in line
+    assert substitution(preset_for("fast", 1), 1) == []
