@@ -18,6 +18,7 @@ from restore.data.datasets import ClipDataset, builtin_source, find_sources
 from restore.data.degrade import MixedRecipe, Recipe, Sample
 from restore.data.sampling import SAMPLERS
 from restore.data.shrink import SHRINKS, CleanRecipe, SmallDataset
+from restore.data.sources import Source
 from restore.errors import UsageError
 from restore.training import TrainConfig
 from restore.training.command import pick
@@ -42,7 +43,7 @@ def datasets(config: TrainConfig) -> tuple[ClipDataset, list[Sample]]:
     cache = ClipCache(config.cache or None)
 
     def small(folders: tuple[str, ...], ways: tuple[str, ...], side: int) -> SmallDataset:
-        found = [builtin_source()]
+        found: list[Source] = [builtin_source()]
         if folders:
             found = find_sources(folders, cache=cache, photo_share=PHOTOGRAPHS)
         kind = sampler if side == config.patch else SAMPLERS["consecutive"]()
