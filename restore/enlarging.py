@@ -44,11 +44,17 @@ def default_model(scale: int) -> str:
     return next((name for name in names if name in known), names[0])
 
 
-def substitution(preset: Preset, scale: int) -> list[str]:
-    """Return a line that says so where a preset's weights are not those for real videos."""
-    if scale == 1 or preset.model.startswith("upscale-real"):
+def substitution(asked: str | None, used: str, scale: int) -> list[str]:
+    """Return a line that says so where other weights than those for real videos were used unasked.
+
+    Args:
+        asked: Model that the user named.
+        used: Name of the model that ran; empty if none did.
+        scale: Enlargement.
+    """
+    if asked is not None or not used or scale == 1 or "upscale-real" in used:
         return []
-    return [f"no weights for noisy videos at scale {scale} yet: {preset.model} is for clean ones"]
+    return [f"no weights for noisy videos at scale {scale} yet: {used} is for clean ones"]
 
 
 def load_task(  # noqa: D417  arguments that belong together are described together

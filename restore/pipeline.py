@@ -145,8 +145,7 @@ def restore_video(  # noqa: D417  arguments that belong together are described t
         steps = restored_frames(reader, engine, chosen, sigma, target.handover, target.done)
         finish = partial(finished, factors=factors, width=width, scale=scale)
         _write(steps, target, reader, finish, summary, progress)
-        told = substitution(chosen, scale) if engine is not None and model is None else []
-        summary.notes = [*told, *reader.notes, *target.notes]
+        summary.notes = substitution(model, summary.model, scale) + reader.notes + target.notes
         summary.damaged = reader.damaged
     summary.seconds = time.monotonic() - began
     return summary

@@ -219,10 +219,11 @@ def test_presets_of_both_tasks() -> None:
 
 
 def test_weights_that_stand_in_are_told_in_one_line() -> None:
-    real = replace(preset_for("fast", 4), model="upscale-real-x4")
-    clean = replace(real, model="upscale-x4")
-    assert substitution(real, 4) == []
-    [line] = substitution(clean, 4)
+    assert substitution(None, "upscale-real-x4", 4) == []
+    assert substitution(None, "denoise + upscale-real-x4", 4) == []
+    assert substitution("upscale-x4", "upscale-x4", 4) == []
+    assert substitution(None, "", 4) == []
+    assert substitution(None, "denoise", 1) == []
+    [line] = substitution(None, "upscale-x4", 4)
     assert "upscale-x4" in line
     assert "scale 4" in line
-    assert substitution(preset_for("fast", 1), 1) == []
