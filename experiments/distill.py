@@ -27,7 +27,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from torch import nn
 
 from restore.data import AwgnRecipe, ClipCache, ClipDataset, Consecutive, Sample, find_sources
 from restore.errors import RestoreError, UsageError
@@ -109,16 +108,8 @@ def train(
         samples,
         describe=about,
         say=say,
-        slots=1,
         max_minutes=args.max_minutes,
-        part=_student,
     )
-
-
-def _student(module: nn.Module) -> nn.Module:
-    student = module.student
-    assert isinstance(student, Student)
-    return student
 
 
 def compare(

@@ -20,6 +20,7 @@ from pathlib import Path
 
 from restore.data import ClipDataset, Sample
 from restore.errors import RestoreError
+from restore.models.student import OnHyperframes, Student
 from restore.training import TrainConfig, Trainer
 from restore.training.command import build, make_parser, parse, run, training_set, validation_set
 
@@ -51,7 +52,10 @@ def main(
             return 0
         folder = Path(args.out or f"runs/{config.name}")
         training, samples = data(config)
-        trainer = Trainer(config, build(config), training, folder)
+        model = build(config)
+        if isinstance(model, Student):
+            model = OnHyperframes(model)
+        trainer = Trainer(config, model, training, folder)
         say = partial(print, flush=True)
         about = training.describe()
         run(trainer, samples, describe=about, say=say, max_minutes=args.max_minutes)

@@ -7,38 +7,19 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from restore.hyperframe import SLOT, TIME_UNIT
-from restore.models.blocks import Trunk, crop, pad_to_multiple
-
-VARIANCE_FLOOR = 1e-5
-"""Added to σ² before it divides: (0.8/255)², what rounding leaves in a clean picture."""
+from restore.models.blocks import crop, pad_to_multiple
+from restore.models.preconditioned import VARIANCE_FLOOR, Preconditioned
 
 
-DETAIL = 0.05
-"""Typical deviation of a clean picture from the mean of 4x4 pixels."""
-LOGITS = 2.5
-"""Bound of what a trunk adds to the logits of a mix: they stay where a softmax has a gradient."""
-
-
-class Denoiser(nn.Module):
+class Denoiser(Preconditioned):
     """Restore the reference of a hyperframe.
 
     The stem looks at all slots with factorised 3D convolutions (1x4x4 in space, 3x1x1 in time) at
     half size. It yields, for each slot and 2x2 pixels, a weight of the temporal fusion, which
     starts from confidence / σ², and features that are folded over time under the same weights.
-    The 2D trunk sees what the fused picture and the reference have above their coarse version, each
-    brought to the same variance at every noise level, and the folded features.
-
-    The answer is a mix of the fused picture, the reference and the coarse picture, plus a
-    correction. The mix starts from the precision of each: 1 / σ² of the noise left in the first
-    two, 1 / `DETAIL`² of the last; the trunk votes on top. The correction is scaled by the error
-    that such a mix is expected to have, so that the trunk predicts a unit quantity whether the
-    noise is weak or strong: noise where it is weak, detail where it is strong.
+    The 2D trunk, told of these features, mixes and corrects the fused picture and the reference.
 
     Works for any number of slots.
-
-    References:
-        Karras et al., Elucidating the Design Space of Diffusion-Based Generative Models,
-        NeurIPS 2022, section 5: the same preconditioning for one picture and one noise level.
     """
 
     def __init__(
@@ -58,14 +39,7 @@ class Denoiser(nn.Module):
         super().__init__()
         self.multiple = 2 ** len(channels)
         self._make_stem(stem)
-        # Fused picture and reference, 4 sub-pixels of 3 channels each; the coarse picture; the
-        # noise left in both.
-        self.enter = nn.Conv2d(stem + 4 * (3 + 3) + 3 + 2, channels[0], 3, padding=1)
-        self.trunk = Trunk(tuple(channels), tuple(blocks))
-        # For 4 sub-pixels: a correction of 3 channels, and votes for the 3 pictures.
-        self.answer = nn.Conv2d(channels[0], 4 * (3 + 3), 3, padding=1)
-        with torch.no_grad():
-            self.answer.weight.mul_(0.1)
+        self._make_trunk(stem, 2, channels, blocks)
 
     def _make_stem(self, stem: int) -> None:
         """Make the layers that look at the slots."""
@@ -92,43 +66,6 @@ class Denoiser(nn.Module):
         votes = self.vote(features).transpose(1, 2)
         weights = torch.softmax(prior + votes, dim=1)
         return weights, (features * weights.transpose(1, 2)).sum(2)
-
-    def _answer(
-        self, folded: Tensor, fused: tuple[Tensor, Tensor], reference: tuple[Tensor, Tensor]
-    ) -> Tensor:
-        """Mix and correct.
-
-        Args:
-            folded: Features of the stem, shape (B, C, h, w), at half size.
-            fused: Fused picture (B, 3, H, W) and the variance of its noise (B, 1, h, w).
-            reference: The same for the reference.
-
-        Returns:
-            The clean picture, shape (B, 3, H, W).
-        """
-        left = fused[1]
-        small = functional.avg_pool2d(fused[0], 4)
-        coarse = _enlarge(small, 4.0)
-        above = (
-            functional.pixel_unshuffle(picture - coarse, 2) * torch.rsqrt(variance + DETAIL**2)
-            for picture, variance in (fused, reference)
-        )
-        precision = -torch.log(torch.cat((left, reference[1]), 1) / DETAIL**2)
-        told = torch.cat((folded, *above, _enlarge(small, 2.0), precision / 4), 1)
-        correction, votes = self.answer(self.trunk(self.enter(told))).chunk(2, 1)
-
-        # (B, 3, 4, h, w): fused, reference, coarse; the precision of the coarse picture is 1.
-        # Bounded, so a softmax needs no maximum taken off; runtimes are slow at it on this axis.
-        prior = functional.pad(precision, (0, 0, 0, 0, 0, 1))[:, :, None]
-        votes = LOGITS * torch.tanh(votes.unflatten(1, (3, 4)) / LOGITS)
-        shares = torch.exp(prior + votes)
-        shares = shares / shares.sum(1, keepdim=True)
-        mix = functional.pixel_shuffle(shares.flatten(1, 2), 2)
-        expected = DETAIL * torch.sqrt(left / (left + DETAIL**2))
-        clean = functional.pixel_shuffle(correction * expected, 2)
-        for number, picture in enumerate((fused[0], reference[0], coarse)):
-            clean = clean + picture * mix[:, number : number + 1]
-        return clean
 
     def forward(self, hyperframe: Tensor) -> Tensor:
         """Restore.
@@ -164,7 +101,3 @@ class Denoiser(nn.Module):
 
         clean = self._answer(folded, (fused, left), (reference, noise))
         return crop(clean, height, width)
-
-
-def _enlarge(x: Tensor, factor: float) -> Tensor:
-    return functional.interpolate(x, scale_factor=factor, mode="bilinear", align_corners=False)

@@ -9,7 +9,7 @@ from torch.nn import functional
 from restore.hyperframe import SLOT, TIME_UNIT
 from restore.memory import memory_slots
 from restore.models.blocks import Trunk, crop, pad_to_multiple
-from restore.models.denoiser import LOGITS, VARIANCE_FLOOR
+from restore.models.preconditioned import LOGITS, VARIANCE_FLOOR
 
 REACH = 2
 """Pixels to each side that the bicubic kernel reads."""

@@ -20,6 +20,7 @@ from restore.data.sampling import SAMPLERS
 from restore.data.sources import Source
 from restore.errors import InterruptedRun, UsageError
 from restore.models import MODELS
+from restore.models.student import OnHyperframes
 from restore.training.config import TrainConfig
 from restore.training.loop import Trainer
 from restore.training.record import Recorder, save_averaged, seeds
@@ -130,9 +131,7 @@ def run(
     *,
     describe: dict[str, Any],
     say: Callable[[str], None],
-    slots: int = 5,
     max_minutes: float = math.inf,
-    part: Callable[[nn.Module], nn.Module] = lambda model: model,
 ) -> Path | None:
     """Train, or go on where the same command stopped, and write the averaged weights.
 
@@ -141,9 +140,7 @@ def run(
         samples: What to validate on.
         describe: What the data set says of itself.
         say: Takes the lines of progress.
-        slots: Slots of the hyperframe in validation.
         max_minutes: Stop cleanly after this time.
-        part: Takes the network to be saved out of the one that is trained.
 
     Returns:
         The weight file; None in the processes of a rank above 0.
@@ -151,6 +148,7 @@ def run(
     Raises:
         InterruptedRun: If it is stopped by hand.
     """
+    slots = 1 if isinstance(trainer.model, OnHyperframes) else 5
     config, folder, first = trainer.config, trainer.folder, trainer.rank == 0
     if trainer.resume():
         say(f"resumed at step {trainer.step}")
@@ -169,7 +167,9 @@ def run(
         raise InterruptedRun(message) from None
     if not first:
         return None
-    path = save_averaged(trainer, part(trainer.averaged.module), recorder.last)
+    averaged = trainer.averaged.module
+    single = isinstance(averaged, OnHyperframes)
+    path = save_averaged(trainer, averaged.student if single else averaged, recorder.last)
     share = trainer.waited / max(trainer.worked, 1e-9)
     say(
         f"{'finished' if done else 'stopped'} at step {trainer.step} after "

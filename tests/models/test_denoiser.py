@@ -48,7 +48,7 @@ def test_a_batch_equals_its_pictures_one_by_one(model) -> None:
 
 def test_fused_picture_weighs_by_confidence_over_variance(monkeypatch) -> None:
     """An untrained vote leaves the fusion to confidence / σ²: a mix that takes it shows it."""
-    monkeypatch.setattr("restore.models.denoiser.LOGITS", 30.0)  # votes that decide alone
+    monkeypatch.setattr("restore.models.preconditioned.LOGITS", 30.0)  # votes that decide alone
     kind, config = MODELS["denoiser-tiny"]
     fresh = kind(**config)
     with torch.no_grad():

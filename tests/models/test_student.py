@@ -6,6 +6,7 @@ from torch import nn
 
 from restore.hyperframe import SLOT
 from restore.models import MODELS, Denoiser, Student
+from restore.models.preconditioned import DETAIL, VARIANCE_FLOOR
 from restore.models.student import operations, single_frame
 
 
@@ -42,15 +43,17 @@ def test_padding_does_not_reach_far_from_the_border():
     assert torch.allclose(whole[..., :24, :24], part[..., :24, :24], atol=1e-5)
 
 
-def test_the_gate_can_hand_the_picture_through():
+@pytest.mark.parametrize("sigma", [0.0, 0.02, 0.2])
+def test_without_votes_the_answer_is_the_wiener_filter(sigma):
     student = build("student-nano")
     assert isinstance(student, Student)
     nn.init.zeros_(student.answer.weight)
-    bias = torch.zeros(6, 4)
-    bias[4] = 40.0
-    student.answer.bias = nn.Parameter(bias.flatten())
-    picture = torch.rand(1, 6, 20, 22)
-    assert torch.equal(student(picture), picture[:, :3])
+    nn.init.zeros_(student.answer.bias)
+    rows, columns = torch.meshgrid(torch.arange(32), torch.arange(32), indexing="ij")
+    picture = (0.3 + 0.4 * ((rows + columns) % 2)).expand(1, 3, 32, 32)  # means of 4x4: 0.5
+    kept = DETAIL**2 / (DETAIL**2 + sigma**2 + VARIANCE_FLOOR)
+    out = student(torch.cat((picture, torch.full_like(picture, sigma)), 1))
+    torch.testing.assert_close(out, 0.5 + kept * (picture - 0.5), rtol=0, atol=1e-6)
 
 
 def test_the_reference_is_found_in_a_hyperframe_wherever_it_stands():
