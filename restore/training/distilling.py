@@ -85,7 +85,8 @@ class StudentObjective(Objective):
         taught, wanted = (
             torch.from_numpy(x).to(output.device) for x in (window.taught, window.features)
         )
-        terms["match"] = charbonnier(output, taught)
+        share = self._share(torch.from_numpy(window.slots), output)
+        terms["match"] = charbonnier(output, taught, share)
         terms["features"] = distance(self.pupil.adapter(self.listener.features), wanted)
         terms["loss"] = (
             terms["loss"] + teaching.match * terms["match"] + teaching.features * terms["features"]
