@@ -168,8 +168,8 @@ def run(
     if not first:
         return None
     averaged = trainer.averaged.module
-    single = isinstance(averaged, OnHyperframes)
-    path = save_averaged(trainer, averaged.student if single else averaged, recorder.last)
+    network = averaged.student if isinstance(averaged, OnHyperframes) else averaged
+    path = save_averaged(trainer, network, recorder.last)
     share = trainer.waited / max(trainer.worked, 1e-9)
     say(
         f"{'finished' if done else 'stopped'} at step {trainer.step} after "
