@@ -86,7 +86,7 @@ def test_the_joined_file_is_like_one_encoder_s(make_clip, tmp_path, codec, suffi
         assert reader.damaged == 0
 
 
-LOSSLESS = {"codec": "ffv1", "preset": "fast", "segment": 8, "runtime": "onnx"}
+LOSSLESS = {"codec": "ffv1", "preset": "balanced", "segment": 8, "runtime": "onnx"}
 
 
 def interrupted(source, target, after, *, segment=8, **options):
