@@ -122,8 +122,11 @@ def photograph_clip(
     *,
     occluder_chance: float = 0.35,
     fastest: float = 8.0,
+    sharp_chance: float = 0.4,
 ) -> tuple[ByteArray, dict[str, Any]]:
     """Make a clip out of one photograph, sometimes with a second one moving in front of it.
+
+    Resampling leaves no picture as sharp as a camera's: some clips only pan, by whole pixels.
 
     Args:
         pictures: One or two (H, W, 3) uint8 photographs; the second may become the occluder.
@@ -132,25 +135,35 @@ def photograph_clip(
         rng: Source of randomness.
         occluder_chance: How often the second photograph is used.
         fastest: Greatest pan in pixels a frame.
+        sharp_chance: How often the photograph's own pixels are taken.
 
     Returns:
         The clip (N, h, w, 3) uint8, and its numbers for the record.
     """
     path = draw_path(rng, frames, fastest=fastest)
-    matrices = _place(pictures[0].shape[:2], path, patch, rng)
+    sharp = bool(rng.random() < sharp_chance)
+    if sharp:
+        path = CameraPath(np.rint(path.offset), np.zeros(frames), np.ones(frames))
+    matrices = _place(pictures[0].shape[:2], path, patch, rng, 1.0 if sharp else None)
+    if sharp:
+        matrices = np.rint(matrices)
     clip = render(pictures[0], matrices, patch)
     occluded = len(pictures) > 1 and bool(rng.random() < occluder_chance)
     if occluded:
         clip = _put_in_front(clip, pictures[1], path, rng, fastest)
     step = np.diff(path.offset, axis=0)
     speed = float(np.hypot(step[:, 0], step[:, 1]).mean()) if frames > 1 else 0.0
-    return clip, {"speed": round(speed, 3), "occluder": occluded}
+    return clip, {"speed": round(speed, 3), "occluder": occluded, "sharp": sharp}
 
 
 def _place(
-    size: tuple[int, int], path: CameraPath, patch: tuple[int, int], rng: np.random.Generator
+    size: tuple[int, int],
+    path: CameraPath,
+    patch: tuple[int, int],
+    rng: np.random.Generator,
+    scale: float | None = None,
 ) -> MatrixArray:
-    """Draw scale and place so that the view stays inside the picture where it can."""
+    """Draw place, and scale if it is None, so that the view stays in the picture where it can."""
     unit = path.matrices((0.0, 0.0), patch, 1.0)
     h, w = patch
     corners = np.array([[0, 0, 1], [w - 1, 0, 1], [0, h - 1, 1], [w - 1, h - 1, 1]], np.float64)
@@ -158,7 +171,8 @@ def _place(
     low, high = seen.min(0), seen.max(0)
     room = np.array([size[1] - 1, size[0] - 1])
     largest = float((room / np.maximum(high - low, 1)).min())
-    scale = min(float(np.exp(rng.uniform(np.log(0.9), np.log(2.2)))), max(largest, 0.8))
+    if scale is None:
+        scale = min(float(np.exp(rng.uniform(np.log(0.9), np.log(2.2)))), max(largest, 0.8))
     free = np.maximum(room - scale * (high - low), 0)
     centre = -scale * low + rng.uniform(0, 1, 2) * free
     return path.matrices((float(centre[0]), float(centre[1])), patch, scale)

@@ -83,10 +83,21 @@ def test_photograph_clip_is_seeded_and_fits(texture):
         assert clip.shape == (5, 64, 80, 3)
         assert clip.dtype == np.uint8
         np.testing.assert_array_equal(clip, again)
-        assert numbers.keys() == {"speed", "occluder"}
+        assert numbers.keys() == {"speed", "occluder", "sharp"}
     one, numbers = photograph_clip(pictures[:1], 1, (64, 64), np.random.default_rng(0))
     assert one.shape == (1, 64, 64, 3)
     assert not numbers["occluder"]
+
+
+def test_some_clips_are_the_photographs_own_pixels(texture):
+    picture = texture(seed=1)
+    inside = np.lib.stride_tricks.sliding_window_view(picture, (16, 16, 3))[:, :, 0]
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        clip, numbers = photograph_clip([picture], 3, (16, 16), rng, fastest=2, sharp_chance=1.0)
+        assert numbers["sharp"]
+        for frame in clip:
+            assert (inside == frame).all((2, 3, 4)).any()
 
 
 def test_an_occluder_covers_a_part(texture):
