@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from restore.engine import Engine, load_engine
-from restore.errors import UsageError
+from restore.errors import UsageError, WeightsError
 from restore.hyperframe import RESIDUAL_NOISE, SLOT
 from restore.memory import memory_slots
 from restore.sequence import PRESETS, Preset
@@ -76,8 +76,11 @@ def load_task(  # noqa: D417  arguments that belong together are described toget
 
     Raises:
         UsageError: If the model enlarges by another factor.
+        WeightsError: If there are no weights for that scale.
         RestoreError: What `load_engine` raises.
     """
+    if scale > 1 and model == default_model(scale):
+        _check_known(model, scale)
     engine = load_engine(model, runtime=runtime, device=device, tile=tile)
     if engine.scale != scale:
         does = f"enlarges by {engine.scale}" if engine.scale > 1 else "does not enlarge"
@@ -85,6 +88,18 @@ def load_task(  # noqa: D417  arguments that belong together are described toget
     if denoiser is None or scale == 1:
         return engine
     return Cleaned(load_engine(denoiser, runtime=runtime, device=device, tile=tile), engine)
+
+
+def _check_known(model: str, scale: int) -> None:
+    known = Manifest.read().entries
+    if model in known:
+        return
+    others = {entry.config["scale"] for entry in known.values() if "scale" in entry.config}
+    told = " or ".join(f"--scale {other}" for other in sorted(others)) or "none"
+    raise WeightsError(
+        f"{model}: no weights enlarge by {scale} yet; there are some for: {told}. "
+        "Or name a file: --model FILE"
+    )
 
 
 def origin(engine: Engine, model: str, denoiser: str | None) -> dict[str, str]:

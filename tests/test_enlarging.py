@@ -12,7 +12,7 @@ from moving_scene import as_float, scene, write_clip
 
 from restore.engine import Engine, load_engine
 from restore.enlarging import Cleaned, default_model, load_task, preset_for, substitution
-from restore.errors import UsageError
+from restore.errors import UsageError, WeightsError
 from restore.finish import enlarged_frame
 from restore.hyperframe import RESIDUAL_NOISE, SLOT
 from restore.io import VideoReader, to_rgb
@@ -200,6 +200,8 @@ def test_denoising_on_the_way_changes_the_reference_alone() -> None:
 def test_what_does_not_fit_is_told(weights: dict[int, Path], tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="enlarges by 2; asked for is a scale of 4"):
         load_task(str(weights[2]), None, 4)
+    with pytest.raises(WeightsError, match=r"no weights enlarge by 3 yet.*--scale 4"):
+        load_task(preset_for("fast", 3).model, None, 3)
     with pytest.raises(UsageError, match="does not enlarge; asked for is a scale of 2"):
         load_task("denoise", None, 2)
     with pytest.raises(UsageError, match="scale must be 2, 3 or 4, got 5"):
