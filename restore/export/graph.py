@@ -27,6 +27,8 @@ Array = np.ndarray
 OPSET = 18
 SMALL = 64
 """Weights with fewer values stay float32 in a file of half the size."""
+TRUNK = {"Conv", "Add", "DepthToSpace"}
+"""What yields the values that a trunk adds."""
 KEPT = ("enter.", "answer.")
 """First and last convolutions: they keep their precision in an 8-bit network."""
 
@@ -127,8 +129,8 @@ def quantise(proto: onnx.ModelProto, pictures: Sequence[Array]) -> onnx.ModelPro
             node.name
             for node in nodes
             if (node.op_type == "Conv" and node.input[1].startswith(KEPT))
-            # The gate adds products up to the picture itself, which has more than 8 bits.
-            or (node.op_type == "Add" and "Mul" in map(made_by.get, node.input))
+            # Only the trunk's sums: others add variances, or products up to the picture itself.
+            or (node.op_type == "Add" and not TRUNK.issuperset(map(made_by.get, node.input)))
         ]
         quantization.quantize_static(
             str(ready),
