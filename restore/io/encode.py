@@ -65,6 +65,7 @@ class PictureEncoder:
 
     def __init__(self, coding: Coding, stream: av.VideoStream) -> None:
         self._coding, self._stream = coding, stream
+        self._nowhere: av.container.OutputContainer | None = None
         self._last: int | None = None
         self._awaited: set[int] = set()
         self._fields: FieldMarker | None = None
@@ -83,7 +84,14 @@ class PictureEncoder:
         nowhere = av.open(io.BytesIO(), "w", format=coding.container)
         stream, _ = coding.add_to(nowhere)
         open_encoder(stream.codec_context, coding.plan)
-        return cls(coding, stream)
+        encoder = cls(coding, stream)
+        encoder._nowhere = nowhere
+        return encoder
+
+    def close(self) -> None:
+        """Free the memory of an encoder that was opened alone; a film has hundreds of them."""
+        if self._nowhere is not None:
+            self._nowhere.close()
 
     @property
     def extradata(self) -> bytes:

@@ -76,11 +76,13 @@ class SegmentWriter:
     def finish(self) -> Written:
         """Write the packets that the encoder still holds and close the file."""
         self._store(self._packets(self.encoder.finish))
+        self.encoder.close()
         self._file.close()
         return Written(self.encoder.frames, self._size, self._digest.hexdigest())
 
     def discard(self) -> None:
         """Remove the file."""
+        self.encoder.close()
         with suppress(OSError):  # what could not be written is not wanted
             self._file.close()
         self.path.unlink(missing_ok=True)
