@@ -56,14 +56,15 @@ def draw(levels: dict[str, dict[str, tuple[float, float]]], target: Path) -> Non
     )
     for panel, (level, peers) in zip(panels[0], levels.items(), strict=True):
         unit = peers[UNIT][0]
-        for peer, (seconds, psnr) in peers.items():
+        ordered = sorted(peers.items(), key=lambda item: item[1])
+        for number, (peer, (seconds, psnr)) in enumerate(ordered):
             ours = peer == "product"
             style: dict[str, Any] = {"color": "#c2410c" if ours else "#475569"}
             panel.scatter(seconds / unit, psnr, s=60 if ours else 22, zorder=3, **style)
             panel.annotate(
                 NAMES.get(peer, peer.removeprefix("ffmpeg-").removeprefix("vs-")),
                 (seconds / unit, psnr),
-                xytext=(0, 6),
+                xytext=(0, -13 if number % 2 else 6),  # neighbours do not cover each other
                 textcoords="offset points",
                 ha="center",
                 weight="bold" if ours else "normal",
