@@ -120,9 +120,7 @@ def evaluate(
                 meter.moving.best,
                 clip.worst.best,
                 _notes_for(notes, path, outputs),
-                align,
-                start,
-                duration,
+                *(align, start, duration),
             )
         )
     return results

@@ -52,7 +52,8 @@ class TrainConfig:
     accumulate: int = 1
     """Batches per optimizer step."""
     replay: int = 1
-    """Steps that every batch serves on average; making one costs as much as learning from it."""
+    """Steps that every batch serves on average; making one costs as much as learning from it. Above
+    1 a resumed run is no longer equal to an uninterrupted one: the kept batches are new."""
     unroll: int = 4
     """Consecutive frames restored per clip, each fed back to the next."""
     slots: tuple[int, ...] = (1, 3, 5, 7)

@@ -21,6 +21,14 @@ COMMAND = [sys.executable, "-m", "restore.cli.denoise"]
 SETTINGS = ["--preset", "fast", "--runtime", "onnx", "--segment", "16", "--codec", "ffv1"]
 
 
+@pytest.fixture(autouse=True)
+def interrupts_are_heard():
+    """A shell's background jobs ignore SIGINT, and so would every process that they start."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 def run(*argv, **options) -> subprocess.CompletedProcess:
     command = [*COMMAND, *map(str, argv)]
     return subprocess.run(command, capture_output=True, text=True, timeout=300, **options)

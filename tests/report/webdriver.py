@@ -53,7 +53,7 @@ class Browser:
             "goog:chromeOptions": options,
             "goog:loggingPrefs": {"browser": "ALL", "performance": "ALL"},
         }
-        reply = self._call("POST", "/session", {"capabilities": {"alwaysMatch": capabilities}})
+        reply = self._call("POST", "session", {"capabilities": {"alwaysMatch": capabilities}})
         self._base += f"/session/{reply['sessionId']}"
 
     def _port(self) -> int:
@@ -65,15 +65,15 @@ class Browser:
 
     def _call(self, method: str, path: str, body: Any = None) -> Any:
         data = None if body is None else json.dumps(body).encode()
-        request = urllib.request.Request(self._base + path, data, method=method)
+        request = urllib.request.Request(f"{self._base}/{path}".rstrip("/"), data, method=method)
         with urllib.request.urlopen(request, timeout=60) as reply:
             return json.load(reply)["value"]
 
     def open(self, url: str) -> None:
-        self._call("POST", "/url", {"url": url})
+        self._call("POST", "url", {"url": url})
 
     def run(self, script: str) -> Any:
-        return self._call("POST", "/execute/sync", {"script": script, "args": []})
+        return self._call("POST", "execute/sync", {"script": script, "args": []})
 
     def drag(self, start: tuple[float, float], end: tuple[float, float]) -> None:
         moves = [
@@ -83,10 +83,10 @@ class Browser:
             {"type": "pointerUp", "button": 0},
         ]
         mouse = {"type": "pointer", "id": "mouse", "parameters": {"pointerType": "mouse"}}
-        self._call("POST", "/actions", {"actions": [{**mouse, "actions": moves}]})
+        self._call("POST", "actions", {"actions": [{**mouse, "actions": moves}]})
 
     def log(self, kind: str) -> list[dict[str, Any]]:
-        return self._call("POST", "/se/log", {"type": kind})
+        return self._call("POST", "se/log", {"type": kind})
 
     def requests(self, page: str) -> list[str]:
         """Return the addresses that the page asked for, its own among them."""
@@ -99,7 +99,7 @@ class Browser:
         ]
 
     def screenshot(self, path: Path) -> None:
-        path.write_bytes(base64.b64decode(self._call("GET", "/screenshot")))
+        path.write_bytes(base64.b64decode(self._call("GET", "screenshot")))
 
     def wait(self, script: str, seconds: float = 10) -> Any:
         end = time.monotonic() + seconds
