@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from restore.align import Aligner, DISFlow, View, aligner_for
+from restore.align import Aligner, View, aligner_for
 from restore.analyse import CutDetector, NoiseCurve, noise_map
 from restore.analyse.follow import MEASURED, follow_noise
 from restore.handover import Handover
@@ -36,7 +36,6 @@ class Preset:
     model: str
     slots: int
     passes: int = 1
-    finest_scale: int = 1
 
     @property
     def context(self) -> int:
@@ -47,7 +46,7 @@ class Preset:
 PRESETS = {
     "fast": Preset("edge", slots=1),
     "balanced": Preset("denoise", slots=5),
-    "best": Preset("denoise", slots=7, passes=2, finest_scale=0),
+    "best": Preset("denoise", slots=7, passes=2),
 }
 """Presets by name."""
 
@@ -215,7 +214,7 @@ def restore_shots(
     """
     state = handover or Handover()
     scale = scale_of(engine)
-    aligner = aligner_for(scale, DISFlow(preset.finest_scale if scale == 1 else 0))
+    aligner = aligner_for(scale)
     source = iter(items)
     seen = [(item, False, state.detector) for item in islice(source, state.behind)]
     marked = chain(seen, _marked(source, picture, state.detector))

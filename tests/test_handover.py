@@ -12,7 +12,7 @@ from restore.sequence import Preset, restore_shots
 PRESETS = {
     "fast": Preset("", slots=3),
     "balanced": Preset("", slots=5),
-    "best": Preset("", slots=7, passes=2, finest_scale=0),
+    "best": Preset("", slots=7, passes=2),
     "single": Preset("", slots=1),
 }
 

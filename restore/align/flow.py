@@ -30,11 +30,12 @@ class FlowEstimator(Protocol):
         ...
 
 
-def search_image(image: Array) -> Array:
+def search_image(image: Array, blur: float = 0.5) -> Array:
     """Return the half-size, slightly smoothed luma in which motion is searched.
 
     Args:
         image: Shape (H, W, 3), float32 RGB, nominal [0, 1].
+        blur: Standard deviation of the smoothing in pixels of the search image.
 
     Returns:
         Shape (ceil(H/2), ceil(W/2)), uint8.
@@ -42,7 +43,7 @@ def search_image(image: Array) -> Array:
     height, width = image.shape[:2]
     luma = cv2.cvtColor(image, cv2.COLOR_RGB2GRAY)
     half = cv2.resize(luma, ((width + 1) // 2, (height + 1) // 2), interpolation=cv2.INTER_AREA)
-    half = cv2.GaussianBlur(half, (5, 5), 0.7)
+    half = cv2.GaussianBlur(half, (5, 5), blur)
     return cv2.convertScaleAbs(cv2.max(half, 0.0), alpha=255.0)
 
 
@@ -53,7 +54,7 @@ class DISFlow:
         Kroeger et al., Fast Optical Flow using Dense Inverse Search, ECCV 2016.
     """
 
-    def __init__(self, finest_scale: int = 1) -> None:
+    def __init__(self, finest_scale: int = 0) -> None:
         """Set the finest pyramid level: 0 is the search image's own size, 1 half of it."""
         self.finest_scale = finest_scale
         self._dis = cv2.DISOpticalFlow_create(cv2.DISOPTICAL_FLOW_PRESET_FAST)
@@ -123,7 +124,7 @@ class RAFTFlow:
 
 FLOWS: dict[str, Callable[[], FlowEstimator]] = {
     "dis": DISFlow,
-    "dis-fine": lambda: DISFlow(finest_scale=0),
+    "dis-coarse": lambda: DISFlow(finest_scale=1),
 }
 """Flows that need no weights, by name; RAFT is built with the path of its weights."""
 

@@ -57,6 +57,10 @@ class Flicker:
         return 255 * math.sqrt(self._energy / self._pixels) if self._pixels else math.nan
 
 
+BLUR = 0.7
+"""Smoothing of the pictures in which the motion is compared, in pixels at half size."""
+
+
 class FlowDifference:
     """tOF: how far the motion seen in a clip is from the motion seen in its reference.
 
@@ -68,11 +72,11 @@ class FlowDifference:
     """
 
     def __init__(self) -> None:
-        self._flow = DISFlow(finest_scale=0)
+        self._flow = DISFlow()
 
     def flow(self, previous: Image, current: Image) -> NDArray[np.float32]:
         """Return the flow (h, w, 2) from the current to the previous frame, half-size pixels."""
-        return self._flow(search_image(current), search_image(previous))
+        return self._flow(search_image(current, BLUR), search_image(previous, BLUR))
 
     def distance(self, flow: NDArray[np.float32], reference_flow: NDArray[np.float32]) -> float:
         """Return the mean distance of two results of `flow` in full-size pixels."""

@@ -81,7 +81,7 @@ def searched(clip: list[np.ndarray], sigma: float) -> tuple[np.ndarray, np.ndarr
     return a, b
 
 
-SEARCH_NOISE = 0.14
+SEARCH_NOISE = 0.21
 
 
 @pytest.mark.parametrize("sigma", [0, 10, 50])
