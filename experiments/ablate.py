@@ -74,27 +74,27 @@ class Way:
     slots: int = 5
     aligner: type[Aligner] = Aligner
     refinements: int = 1
-    finest_scale: int = 1
-    feedback: bool = True
+    finest_scale: int = 0
+    feedback: bool = False
     passes: int = 1
     stride: int = 1
 
 
 WAYS = {
-    "default: T = 5, one refinement, feedback": Way(),
+    "default: T = 5, one refinement": Way(),
     "no alignment": Way(aligner=Still),
     "global shift": Way(aligner=Shifted),
     "flow not refined": Way(refinements=0),
     "refined twice": Way(refinements=2),
-    "flow at full search size": Way(finest_scale=0),
+    "flow at half the search size": Way(finest_scale=1),
     "no confidence": Way(aligner=Trusting),
     "no alignment, no confidence": Way(aligner=type("Blind", (Trusting, Still), {})),
-    "no feedback": Way(feedback=False),
+    "previous output fed back as a slot": Way(feedback=True),
     "T = 1": Way(slots=1),
     "T = 3": Way(slots=3),
     "T = 7": Way(slots=7),
     "neighbours at stride 2": Way(stride=2),
-    "two passes (preset best)": Way(slots=7, passes=2, finest_scale=0),
+    "two passes (preset best)": Way(slots=7, passes=2),
 }
 """Name -> way."""
 
@@ -173,6 +173,26 @@ class LongTime(Denoiser):
         self.compare = nn.Sequential(self.compare, *layers)  # type: ignore[assignment]
 
 
+class Decided(Denoiser):
+    """Fold by attention that is paid to be sure: the entropy of the weights counts in the loss."""
+
+    ENTROPY = 1e-3
+
+    def _stem(self, slots: Tensor, prior: Tensor) -> tuple[Tensor, Tensor]:
+        weights, folded = super()._stem(slots, prior)
+        if weights.requires_grad:
+            # d/dw of mean(-w log w), added to whatever else reaches the weights.
+            weights.register_hook(
+                lambda gradient: (
+                    gradient
+                    - self.ENTROPY
+                    * (torch.log(weights.detach().clamp_min(1e-6)) + 1)
+                    / weights.numel()
+                )
+            )
+        return weights, folded
+
+
 class ByConfidence(Denoiser):
     """Fold under confidence / σ² alone: no learned weights."""
 
@@ -181,26 +201,39 @@ class ByConfidence(Denoiser):
         self.vote.requires_grad_(False)
 
 
-NETWORKS: dict[str, type[Denoiser]] = {
-    "as published": Denoiser,
-    "no time index": NoTime,
-    "2D stem": Flat,
-    "time axis kept, (2+1)D": LongTime,
-    "fold by confidence": ByConfidence,
+LATE = ("--pixel_phase", "0.5", "--lpips_net", "alex")
+NETWORKS: dict[str, tuple[type[Denoiser], tuple[str, ...]]] = {
+    "as published": (Denoiser, ()),
+    "no time index": (NoTime, ()),
+    "2D stem": (Flat, ()),
+    "time axis kept, (2+1)D": (LongTime, ()),
+    "fold by confidence": (ByConfidence, ()),
+    "fold by attention with an entropy term": (Decided, ()),
+    "LPIPS and edges in the second half": (Denoiser, LATE),
 }
-"""Name -> network."""
+"""Name -> network, options of the training."""
 
 
 def networks(args: argparse.Namespace, more: list[str]) -> int:
     """Train every variant; the validation is printed as each ends."""
-    for number, (name, network) in enumerate(NETWORKS.items()):
+    for number, (name, (network, options)) in enumerate(NETWORKS.items()):
         key = f"ablation-{number}"
         MODELS[key] = (network, dict(MODELS["denoiser"][1]))
         print(f"== {name}", flush=True)
-        own = ["--model", key, "--name", key, "--out", str(args.out / key), *more]
-        if code := train(own):
+        if code := learn(key, args.out / key, [*more, *options]):
             return code
-    return 0
+    print("== trunk started from a single-frame network, half of the steps each", flush=True)
+    alone, half = args.out / "ablation-alone", ["--steps", str(args.steps // 2)]
+    single = [*more, *half, "--slots", "[1]", "--slot_weights", "[1.0]"]
+    if code := learn("ablation-0", alone, single):
+        return code
+    start = ["--init", str(alone / "ablation-0.safetensors")]
+    return learn("ablation-0", args.out / "ablation-started", [*more, *half, *start])
+
+
+def learn(key: str, folder: Path, more: list[str]) -> int:
+    """Train one network; return the exit code."""
+    return train(["--model", key, "--name", key, "--out", str(folder), *more])
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -213,12 +246,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     look.add_argument("--sigmas", type=lambda s: [float(x) for x in s.split(",")], default=[30.0])
     look.add_argument("--frames", type=int, default=7)
     look.add_argument("--max-height", type=int, help="use the middle lines only")
-    learn = kinds.add_parser("networks", help="variants trained alike; takes train_denoise's")
-    learn.add_argument("--out", type=Path, default=Path("runs/ablation"))
+    variants = kinds.add_parser("networks", help="variants trained alike; takes train_denoise's")
+    variants.add_argument("--steps", type=int, default=300)
+    variants.add_argument("--out", type=Path, default=Path("runs/ablation"))
     args, more = parser.parse_known_args(argv)
     try:
         if args.kind == "networks":
-            return networks(args, more)
+            return networks(args, [*more, "--steps", str(args.steps)])
         if more:
             parser.error(f"unknown: {' '.join(more)}")
         with torch.inference_mode():

@@ -120,7 +120,7 @@ def restore_shot(
     *,
     slots: int,
     aligner: Aligner,
-    feedback: bool = True,
+    feedback: bool | None = None,
     guides: Iterable[Array] | None = None,
     behind: int = 0,
     previous: Array | None = None,
@@ -133,7 +133,8 @@ def restore_shot(
         curves: The noise: one curve for the shot, or one for each frame.
         slots: Slots of the hyperframe, T; fewer near the ends of the shot.
         aligner: How to align.
-        feedback: Give the previous output back to the model as a slot.
+        feedback: Give the previous output back to the model. By default only where pictures are
+            enlarged: a denoised one is worth less than the noisy neighbour whose slot it takes.
         guides: Frames in which motion is searched instead, one for each of `images`; None searches
             the frames themselves.
         behind: Number of leading frames that were restored before and are only looked at.
@@ -147,8 +148,9 @@ def restore_shot(
     source = zip(images, known, repeat(None) if guides is None else guides, strict=False)
     window = _Window(source, slots, aligner, behind)
     scale = scale_of(engine)
+    remembers = (scale > 1 if feedback is None else feedback) and slots > 1
     while window.fill():
-        hyperframe = window.hyperframe(previous if feedback and slots > 1 else None, scale)
+        hyperframe = window.hyperframe(previous if remembers else None, scale)
         previous = np.ascontiguousarray(np.moveaxis(engine(hyperframe), 0, 2))
         yield previous
         window.reference += 1

@@ -54,14 +54,21 @@ class DISFlow:
         Kroeger et al., Fast Optical Flow using Dense Inverse Search, ECCV 2016.
     """
 
-    def __init__(self, finest_scale: int = 0) -> None:
-        """Set the finest pyramid level: 0 is the search image's own size, 1 half of it."""
-        self.finest_scale = finest_scale
+    def __init__(self, finest_scale: int = 0, smoothness: float = 20.0) -> None:
+        """Set up.
+
+        Args:
+            finest_scale: Finest pyramid level: 0 is the search image's own size, 1 half of it.
+            smoothness: Weight of a smooth flow against one that follows the pictures, and their
+                noise, closely (alpha of the variational refinement).
+        """
+        self.finest_scale, self.smoothness = finest_scale, smoothness
         self._dis = cv2.DISOpticalFlow_create(cv2.DISOPTICAL_FLOW_PRESET_FAST)
         self._dis.setFinestScale(finest_scale)
+        self._dis.setVariationalRefinementAlpha(smoothness)
 
-    def __reduce__(self) -> tuple[type[DISFlow], tuple[int]]:
-        return DISFlow, (self.finest_scale,)
+    def __reduce__(self) -> tuple[type[DISFlow], tuple[int, float]]:
+        return DISFlow, (self.finest_scale, self.smoothness)
 
     def __call__(self, reference: Array, neighbour: Array) -> Array:
         """Return the flow (H, W, 2) float32 from two uint8 pictures of shape (H, W)."""
@@ -133,7 +140,8 @@ def global_shift(reference: Array, neighbour: Array, noise: float) -> tuple[floa
     """Return the one vector that explains the motion between two pictures, if one does.
 
     A static shot and a pure camera shift need no dense flow. The shift (zero first, then by phase
-    correlation) is accepted when what is left after it is noise in nearly every block.
+    correlation) is accepted when what is left after it is noise in nearly every block and nothing
+    drifts: strong noise hides slow motion from the first test.
 
     Args:
         reference: Search image, shape (H, W), uint8.
@@ -145,7 +153,7 @@ def global_shift(reference: Array, neighbour: Array, noise: float) -> tuple[floa
     """
     if min(reference.shape) < 4 * MIN_SIDE:
         return None
-    if _is_noise(reference, neighbour, noise):
+    if _is_noise(reference, neighbour, noise) and not _drifts(reference, neighbour, noise):
         return 0.0, 0.0
     small = reference[::2, ::2].astype(np.float32), neighbour[::2, ::2].astype(np.float32)
     (x, y), response = cv2.phaseCorrelate(*small, _window(*small[0].shape))
@@ -157,7 +165,8 @@ def global_shift(reference: Array, neighbour: Array, noise: float) -> tuple[floa
     moved = cv2.warpAffine(neighbour, shift, size, flags=mode, borderMode=cv2.BORDER_REPLICATE)
     margin = int(max(abs(2 * x), abs(2 * y))) + 1
     inner = (slice(margin, -margin), slice(margin, -margin))
-    return (2 * x, 2 * y) if _is_noise(reference[inner], moved[inner], noise) else None
+    pair = reference[inner], moved[inner]
+    return (2 * x, 2 * y) if _is_noise(*pair, noise) and not _drifts(*pair, noise) else None
 
 
 _HANNING: dict[tuple[int, int], Array] = {}
@@ -184,3 +193,40 @@ def _is_noise(reference: Array, neighbour: Array, noise: float, block: int = 16)
     # E|a - b| = 2 σ / sqrt(π) for two pictures with Gaussian noise of σ; half a step of rounding.
     expected = 2 * noise / np.pi**0.5
     return typical <= 1.15 * expected + 0.5 and bool(np.mean(level > 1.4 * typical + 0.5) < 0.005)
+
+
+TILES = 4
+"""Tiles to each side in which motion is looked for that the noise hides."""
+DRIFT = 0.05
+"""Motion in pixels of the search image that may be left."""
+ROUNDING = 0.3
+"""What 8 bits leave in a search image beside its noise."""
+
+
+def _drifts(reference: Array, neighbour: Array, noise: float) -> bool:
+    """Say whether a slow motion is left between two pictures, in any tile or on the whole.
+
+    Over many pixels the difference along the gradient shows motion far below the noise of one.
+
+    References:
+        Lucas and Kanade, An iterative image registration technique, IJCAI 1981, section 4.
+    """
+    height, width = reference.shape
+    size = (width // 2, height // 2)
+    pair = [cv2.resize(x, size, interpolation=cv2.INTER_AREA) for x in (reference, neighbour)]
+    a, b = (cv2.GaussianBlur(x.astype(np.float32), (0, 0), 1.0) for x in pair)
+    x, y = (cv2.Sobel(a + b, cv2.CV_32F, i, 1 - i, scale=1 / 16) for i in (1, 0))
+    change = b - a
+    products = (x * x, x * y, y * y, x * change, y * change)
+    variance = (noise**2 + ROUNDING**2) / 2  # of the difference, at this size
+    for tiles in (TILES, 1):
+        pixels = size[0] * size[1] / tiles**2
+        xx, xy, yy, xt, yt = (
+            pixels * cv2.resize(p, (tiles, tiles), interpolation=cv2.INTER_AREA) for p in products
+        )
+        # Without a gradient nothing is seen to move: the added term keeps it at zero.
+        xx, yy = xx + variance / (DRIFT / 2) ** 2, yy + variance / (DRIFT / 2) ** 2
+        moved = ((yy * xt - xy * yt) ** 2 + (xx * yt - xy * xt) ** 2) / (xx * yy - xy * xy) ** 2
+        if np.any(moved > (DRIFT / 2) ** 2 + 6 * variance * (1 / xx + 1 / yy)):
+            return True
+    return False

@@ -70,7 +70,7 @@ class Aligner:
 
     def __init__(self, flow: FlowEstimator | None = None, *, refinements: int = 1) -> None:
         """Choose the flow (DIS by default) and how often a chained flow is refined."""
-        self.flow = flow or DISFlow()
+        self.flow = flow or DISFlow(smoothness=40.0)
         # What chaining leaves is small and smooth: the coarse flow finds it at a third of the cost.
         self.residual_flow = flow or DISFlow(finest_scale=1)
         self.refinements = refinements

@@ -12,10 +12,7 @@ from restore.models.student import Student
 from restore.models.upscaler import Upscaler
 
 MODELS: dict[str, tuple[type[nn.Module], dict[str, Any]]] = {
-    "denoiser": (
-        Denoiser,
-        {"stem": 16, "channels": (32, 64, 128), "blocks": (1, 1, 2), "memory": True},
-    ),
+    "denoiser": (Denoiser, {"stem": 16, "channels": (32, 64, 128), "blocks": (1, 1, 2)}),
     "denoiser-tiny": (Denoiser, {"stem": 4, "channels": (8, 8), "blocks": (1, 1)}),
     "lite": (Lite, {"stem": 8, "channels": (24, 48, 64), "blocks": (1, 1, 1)}),
     "student-edge": (Student, {"channels": (24, 48, 64), "blocks": (1, 1, 1)}),

@@ -6,13 +6,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from restore.hyperframe import RESIDUAL_NOISE, SLOT, TIME_UNIT
+from restore.hyperframe import SLOT, TIME_UNIT
 from restore.models.blocks import crop, pad_to_multiple
-from restore.models.preconditioned import DETAIL, VARIANCE_FLOOR, Preconditioned
-
-FED_BACK = 1.5 * RESIDUAL_NOISE**2
-"""Share of the reference's variance below which a slot is a previous output: a warp alone leaves at
-least a quarter."""
+from restore.models.preconditioned import VARIANCE_FLOOR, Preconditioned
 
 
 class Denoiser(Preconditioned):
@@ -32,7 +28,6 @@ class Denoiser(Preconditioned):
         stem: int = 16,
         channels: tuple[int, ...] = (32, 64, 128),
         blocks: tuple[int, ...] = (1, 1, 2),
-        memory: bool = False,
     ) -> None:
         """Set the widths.
 
@@ -40,14 +35,11 @@ class Denoiser(Preconditioned):
             stem: Channels of the 3D stem.
             channels: Channels of the trunk at 1/2, 1/4, 1/8 of the size.
             blocks: Residual blocks of each level of the trunk.
-            memory: Show the trunk what the previous output, where it was fed back and is trusted,
-                has beyond the fused picture: detail that many earlier frames agree on.
         """
         super().__init__()
         self.multiple = 2 ** len(channels)
-        self.memory = memory
         self._make_stem(stem)
-        self._make_trunk(stem + (13 if memory else 0), 2, channels, blocks)
+        self._make_trunk(stem, 2, channels, blocks)
 
     def _make_stem(self, stem: int) -> None:
         """Make the layers that look at the slots."""
@@ -107,28 +99,5 @@ class Denoiser(Preconditioned):
         left = (weights * weights * variance).sum(1)
         noise = (variance * is_reference).sum(1)
 
-        more: tuple[Tensor, ...] = ()
-        if self.memory:
-            # Without the floor, or a weak noise would be taken for a previous output.
-            limit = FED_BACK * (noise[:, None] - VARIANCE_FLOOR)
-            is_memory = (variance - VARIANCE_FLOOR < limit).to(x.dtype)
-            more = _beyond(image, trust * is_memory, fused, left)
-        clean = self._answer(folded, (fused, left), (reference, noise), more=more)
+        clean = self._answer(folded, (fused, left), (reference, noise))
         return crop(clean, height, width)
-
-
-def _beyond(image: Tensor, trust: Tensor, fused: Tensor, left: Tensor) -> tuple[Tensor, Tensor]:
-    """Return what a trusted picture has beyond the fused one, and the trust in it.
-
-    Args:
-        image: Slots, shape (B, T, 3, H, W).
-        trust: Trust in that picture, 0 for the other slots, shape (B, T, 1, H/2, W/2).
-        fused: Shape (B, 3, H, W).
-        left: Variance of the noise in it, shape (B, 1, H/2, W/2).
-
-    Returns:
-        Features of shapes (B, 1, H/2, W/2) and (B, 12, H/2, W/2), the second in unit quantities.
-    """
-    spread = functional.interpolate(trust[:, :, 0], scale_factor=2.0, mode="nearest")[:, :, None]
-    beyond = (image * spread).sum(1) - fused * spread.sum(1)
-    return trust.sum(1), functional.pixel_unshuffle(beyond, 2) * torch.rsqrt(left + DETAIL**2)

@@ -39,7 +39,7 @@ class Preconditioned(nn.Module):
         """Make the layers.
 
         Args:
-            features: Channels of what `_answer` is told beside the pictures, `folded` and `more`.
+            features: Channels of what `_answer` is told beside the pictures.
             pictures: How many pictures it is given.
             channels: Channels of the trunk at 1/2, 1/4, … of the size.
             blocks: Residual blocks of each level of the trunk.
@@ -53,16 +53,13 @@ class Preconditioned(nn.Module):
         with torch.no_grad():
             self.answer.weight.mul_(0.1)
 
-    def _answer(
-        self, folded: Tensor, *pictures: tuple[Tensor, Tensor], more: tuple[Tensor, ...] = ()
-    ) -> Tensor:
+    def _answer(self, folded: Tensor, *pictures: tuple[Tensor, Tensor]) -> Tensor:
         """Mix and correct.
 
         Args:
             folded: Features, shape (B, C, h, w), at half size.
             pictures: Each (B, 3, H, W) with the variance of its noise (B, 1, h, w); the best
                 first, whose blurred version is the coarse picture.
-            more: Further features, each (B, C, h, w).
 
         Returns:
             The clean picture, shape (B, 3, H, W).
@@ -76,7 +73,7 @@ class Preconditioned(nn.Module):
         )
         variances = torch.cat([variance for _, variance in pictures], 1)
         precision = -torch.log(variances / DETAIL**2)
-        told = torch.cat((folded, *above, _enlarge(small, 2.0), precision / 4, *more), 1)
+        told = torch.cat((folded, *above, _enlarge(small, 2.0), precision / 4), 1)
         correction, votes = self.answer(self.trunk(self.enter(told))).tensor_split((12,), 1)
 
         # (B, N + 1, 4, h, w): the pictures, then the coarse one, whose precision is 1.

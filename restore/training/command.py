@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from restore.data.cache import ClipCache
 from restore.data.datasets import ClipDataset, builtin_source, find_sources
@@ -116,24 +116,13 @@ def build(config: TrainConfig) -> nn.Module:
     if config.init:
         from restore.weights import load_model
 
-        state = _grown(load_model(config.init)[0].state_dict(), model)
+        state = load_model(config.init)[0].state_dict()
         try:
             model.load_state_dict(state)
         except RuntimeError:
             message = f"init: {config.init} does not fit {config.model} {config.model_config}"
             raise UsageError(message) from None
     return model
-
-
-def _grown(state: dict[str, Tensor], model: nn.Module) -> dict[str, Tensor]:
-    """Return weights to start from with zeros for inputs that a layer of the model has gained."""
-    wanted = {name: value.shape for name, value in model.state_dict().items()}
-    for name, value in state.items():
-        shape = wanted.get(name, value.shape)
-        if value.ndim == len(shape) > 1 and value.shape[1] < shape[1]:
-            more = value.new_zeros(value.shape[0], shape[1] - value.shape[1], *value.shape[2:])
-            state[name] = torch.cat((value, more), 1)
-    return state
 
 
 def run(

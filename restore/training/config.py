@@ -60,7 +60,7 @@ class TrainConfig:
     """Slot counts T that steps draw from."""
     slot_weights: tuple[float, ...] = (0.1, 0.15, 0.6, 0.15)
     """Their shares."""
-    feedback: float = 0.9
+    feedback: float = 0.0
     """Share of steps in which the previous output is fed back."""
     cut_short: float = 0.3
     """Share of steps whose clips end soon after the last reference, as clips and shots do."""

@@ -99,7 +99,7 @@ def test_names_of_the_weights_stay() -> None:
     )
     assert state["look.weight"].shape == (16, 8, 4, 4)
     assert state["compare.weight"].shape == (16, 16, 3, 1, 1)
-    assert state["enter.weight"].shape == (32, 58, 3, 3)
+    assert state["enter.weight"].shape == (32, 45, 3, 3)
 
 
 def test_trunk_widths_pair_with_blocks() -> None:
