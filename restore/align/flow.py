@@ -153,20 +153,28 @@ def global_shift(reference: Array, neighbour: Array, noise: float) -> tuple[floa
     """
     if min(reference.shape) < 4 * MIN_SIDE:
         return None
-    if _is_noise(reference, neighbour, noise) and not _drifts(reference, neighbour, noise):
+    if _is_noise(reference, neighbour, noise) and not _drift(reference, neighbour, noise)[2]:
         return 0.0, 0.0
     small = reference[::2, ::2].astype(np.float32), neighbour[::2, ::2].astype(np.float32)
     (x, y), response = cv2.phaseCorrelate(*small, _window(*small[0].shape))
     if response < 0.3 or max(abs(x), abs(y)) > min(small[0].shape) / 4:
         return None
-    shift = np.array([[1, 0, 2 * x], [0, 1, 2 * y]], np.float32)
-    size = reference.shape[::-1]
+    shift = 2 * x, 2 * y
+    left_x, left_y, _ = _drift(*_shifted(reference, neighbour, shift), noise)
+    shift = shift[0] - left_x, shift[1] - left_y
+    pair = _shifted(reference, neighbour, shift)
+    return shift if _is_noise(*pair, noise) and not _drift(*pair, noise)[2] else None
+
+
+def _shifted(reference: Array, neighbour: Array, shift: tuple[float, float]) -> tuple[Array, Array]:
+    """Return what both pictures show once the neighbour is moved onto the reference."""
+    matrix = np.array([[1, 0, shift[0]], [0, 1, shift[1]]], np.float32)
     mode = cv2.INTER_LINEAR | cv2.WARP_INVERSE_MAP
-    moved = cv2.warpAffine(neighbour, shift, size, flags=mode, borderMode=cv2.BORDER_REPLICATE)
-    margin = int(max(abs(2 * x), abs(2 * y))) + 1
+    size = reference.shape[::-1]
+    moved = cv2.warpAffine(neighbour, matrix, size, flags=mode, borderMode=cv2.BORDER_REPLICATE)
+    margin = int(max(map(abs, shift))) + 1
     inner = (slice(margin, -margin), slice(margin, -margin))
-    pair = reference[inner], moved[inner]
-    return (2 * x, 2 * y) if _is_noise(*pair, noise) and not _drifts(*pair, noise) else None
+    return reference[inner], moved[inner]
 
 
 _HANNING: dict[tuple[int, int], Array] = {}
@@ -185,7 +193,7 @@ def _is_noise(reference: Array, neighbour: Array, noise: float, block: int = 16)
     The typical block must be at the known noise, and 99.5 % of the blocks near the typical one; a
     doubtful case is no shortcut.
     """
-    difference = cv2.absdiff(reference, neighbour)
+    difference = cv2.absdiff(reference, neighbour).astype(np.float32)
     height, width = difference.shape
     size = (max(width // block, 1), max(height // block, 1))
     level = cv2.resize(difference, size, interpolation=cv2.INTER_AREA)
@@ -203,10 +211,13 @@ ROUNDING = 0.3
 """What 8 bits leave in a search image beside its noise."""
 
 
-def _drifts(reference: Array, neighbour: Array, noise: float) -> bool:
-    """Say whether a slow motion is left between two pictures, in any tile or on the whole.
+def _drift(reference: Array, neighbour: Array, noise: float) -> tuple[float, float, bool]:
+    """Look for a slow motion between two pictures, on the whole and in tiles.
 
     Over many pixels the difference along the gradient shows motion far below the noise of one.
+
+    Returns:
+        x and y of the whole in pixels, and whether anything moves beyond doubt.
 
     References:
         Lucas and Kanade, An iterative image registration technique, IJCAI 1981, section 4.
@@ -219,6 +230,7 @@ def _drifts(reference: Array, neighbour: Array, noise: float) -> bool:
     change = b - a
     products = (x * x, x * y, y * y, x * change, y * change)
     variance = (noise**2 + ROUNDING**2) / 2  # of the difference, at this size
+    drifts = False
     for tiles in (TILES, 1):
         pixels = size[0] * size[1] / tiles**2
         xx, xy, yy, xt, yt = (
@@ -226,7 +238,7 @@ def _drifts(reference: Array, neighbour: Array, noise: float) -> bool:
         )
         # Without a gradient nothing is seen to move: the added term keeps it at zero.
         xx, yy = xx + variance / (DRIFT / 2) ** 2, yy + variance / (DRIFT / 2) ** 2
-        moved = ((yy * xt - xy * yt) ** 2 + (xx * yt - xy * xt) ** 2) / (xx * yy - xy * xy) ** 2
-        if np.any(moved > (DRIFT / 2) ** 2 + 6 * variance * (1 / xx + 1 / yy)):
-            return True
-    return False
+        right, down = (yy * xt - xy * yt, xx * yt - xy * xt) / (xx * yy - xy * xy)
+        doubt = 6 * variance * (1 / xx + 1 / yy)
+        drifts |= bool(np.any(right**2 + down**2 > (DRIFT / 2) ** 2 + doubt))
+    return 2 * float(right[0, 0]), 2 * float(down[0, 0]), drifts

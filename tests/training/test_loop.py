@@ -156,7 +156,7 @@ def test_averaged_weights_follow_early_and_settle_late(trainer) -> None:
 
 
 def test_batches_hold_what_the_plan_says(trainer, make_clips) -> None:
-    config = trainer(unroll=3, steps=40, slots=(5,), slot_weights=(1.0,)).config
+    config = trainer(unroll=3, steps=40, slots=(5,), slot_weights=(1.0,), feedback=0.9).config
     dataset = WindowDataset(make_clips(), config)
     fed, seen = 0, set()
     for step in range(8):
