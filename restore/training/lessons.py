@@ -151,7 +151,7 @@ def _labelled(windows: list[Window], listener: Listener | None) -> bytes:
             "sigma": reference[:, 5:, ::2, ::2].astype(np.float16),
             "clean": np.rint(np.nan_to_num(window.clean) * 255).astype(np.uint8),
             "known": np.isfinite(window.clean).all((1, 2, 3)),
-        } | _motion(window, slots)
+        } | _motion(window)
         previous = reference[:, :3]
         if listener is not None:
             taught = listener.network(torch.from_numpy(window.hyperframe)).numpy()
@@ -164,15 +164,15 @@ def _labelled(windows: list[Window], listener: Listener | None) -> bytes:
     return buffer.getvalue()
 
 
-def _motion(window: Window, slots: Array) -> dict[str, Array]:
+def _motion(window: Window) -> dict[str, Array]:
     batch, _, height, width = window.clean.shape
     if not window.links:
         flow = np.zeros((batch, 2, height // 2, width // 2), np.float16)
         return {"flow": flow, "trust": flow[:, :1]}
     motions = [link.reference.to_previous for link in window.links]
     flow = np.stack([np.moveaxis(motion.flow, 2, 0) for motion in motions if motion is not None])
-    # The slot of the previous output comes first.
-    return {"flow": flow.astype(np.float16), "trust": slots[:, 0, 4:5, ::2, ::2].astype(np.float16)}
+    trust = window.trust[:, :, ::2, ::2].astype(np.float16)
+    return {"flow": flow.astype(np.float16), "trust": trust}
 
 
 class LessonDataset:

@@ -12,7 +12,7 @@ import numpy as np
 from restore.align import View, aligner_for
 from restore.analyse import noise_map
 from restore.data.degrade import Sample
-from restore.hyperframe import SLOT, Slot, choose, feed_back, gather, pack, write_slot
+from restore.hyperframe import SLOT, TIME_UNIT, Slot, choose, feed_back, gather, pack, write_slot
 from restore.memory import memory_slots, pack_with_memory, remember
 from restore.sequence import reach
 from restore.training.config import TrainConfig
@@ -42,11 +42,13 @@ class Batches(Protocol):
 
 @dataclass(frozen=True)
 class Link:
-    """What feeding one clip's previous output back needs."""
+    """What ties one clip's reference to its previous frame."""
 
     reference: View
     previous: View
     sigma: Array
+    fed: bool
+    """Whether the previous output is part of the hyperframe; else it is only compared with."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +61,7 @@ class Window:
     clean: Array
     """Shape (B, 3, scale * H, scale * W)."""
     links: tuple[Link, ...]
-    """One for each clip, or none without feedback."""
+    """One for each clip, or none where nothing is fed back or compared."""
     scale: int = 1
 
     @property
@@ -71,12 +73,20 @@ class Window:
 
     @property
     def trust(self) -> Array:
-        """Confidence of the previous outputs once they are filled in, (B, 1, H, W)."""
-        at = 4 if self.scale == 1 else self.hyperframe.shape[1] - SLOT * memory_slots(self.scale)
-        return self.hyperframe[:, at : at + 1]
+        """Confidence of the previous outputs, or else of the previous frames, (B, 1, H, W)."""
+        if self.scale > 1:
+            at = self.hyperframe.shape[1] - SLOT * memory_slots(self.scale)
+            return self.hyperframe[:, at : at + 1]
+        times = self.slots[0, :, 3, 0, 0] * TIME_UNIT
+        return self.slots[:, int(np.argmin(np.abs(times + 1))), 4:5]
 
     def fill(self, previous: Array) -> None:
-        """Write the previous outputs, shape of `clean`, to the first slot or the memory."""
+        """Write the previous outputs, shape of `clean`, to the first slot or the memory.
+
+        Nothing is written where they are not fed back.
+        """
+        if not all(link.fed for link in self.links):
+            return
         for target, image, link in zip(self.hyperframe, previous, self.links, strict=True):
             picture = np.ascontiguousarray(np.moveaxis(image, 0, 2))
             views = link.reference, link.previous
@@ -167,8 +177,9 @@ class WindowDataset:
             link = None
             if takes_slot:
                 slots.insert(0, Slot(np.zeros_like(sigma), -1, sigma))
-            if feedback:
-                link = Link(views[reference], views[reference - 1], sigma)
+            compared = number > 0 and plan.slots > 1 and self.config.temporal > 0 and not enlarging
+            if feedback or compared:
+                link = Link(views[reference], views[reference - 1], sigma, feedback)
             packed = pack_with_memory(slots, self.config.scale, None) if enlarging else pack(slots)
             yield packed, np.moveaxis(sample.clean[reference], 2, 0), link
 

@@ -166,8 +166,9 @@ def test_batches_hold_what_the_plan_says(trainer, make_clips) -> None:
         for index, window in enumerate(windows):
             assert window.clean.shape == (2, 3, 32, 32)
             assert window.hyperframe.shape[1] // 8 <= plan.slots
-            assert bool(window.links) == (plan.feedback and index > 0)
-            fed += bool(window.links)
+            assert bool(window.links) == (index > 0)
+            assert all(link.fed == plan.feedback for link in window.links)
+            fed += any(link.fed for link in window.links)
             times = window.hyperframe.reshape(2, -1, 8, 32, 32)[0, :, 3, 0, 0]
             assert (times == 0).sum() == 1
             seen.update((times * 3).round().astype(int).tolist())
