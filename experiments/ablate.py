@@ -223,12 +223,12 @@ def networks(args: argparse.Namespace, more: list[str]) -> int:
         if code := learn(key, args.out / key, [*more, *options]):
             return code
     print("== trunk started from a single-frame network, half of the steps each", flush=True)
-    alone, half = args.out / "ablation-alone", ["--steps", str(args.steps // 2)]
+    started, half = args.out / "ablation-started", ["--steps", str(args.steps // 2)]
     single = [*more, *half, "--slots", "[1]", "--slot_weights", "[1.0]"]
-    if code := learn("ablation-0", alone, single):
+    if code := learn("ablation-0", started / "alone", single):
         return code
-    start = ["--init", str(alone / "ablation-0.safetensors")]
-    return learn("ablation-0", args.out / "ablation-started", [*more, *half, *start])
+    start = ["--init", str(started / "alone" / "ablation-0.safetensors")]
+    return learn("ablation-0", started, [*more, *half, *start])
 
 
 def learn(key: str, folder: Path, more: list[str]) -> int:

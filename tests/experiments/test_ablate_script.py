@@ -27,7 +27,7 @@ def test_windows(weights, tmp_path):
     rows = [line.split("|")[1:3] for line in said.splitlines()[2:]]
     figures = {name.strip(): float(cell.split("/")[0]) for name, cell in rows}
     # The ways differ: a clip in motion is not the same without alignment or without neighbours.
-    default = figures["default: T = 5, one refinement, feedback"]
+    default = figures["default: T = 5, one refinement"]
     assert figures["no alignment"] != default
     assert figures["T = 1"] != default
     assert figures["T = 7"] == pytest.approx(default, abs=0.02)  # there are only three frames
