@@ -74,7 +74,7 @@ class Way:
     slots: int = 5
     aligner: type[Aligner] = Aligner
     refinements: int = 1
-    finest_scale: int = 0
+    coarse: bool = False
     feedback: bool = False
     passes: int = 1
     stride: int = 1
@@ -86,7 +86,7 @@ WAYS = {
     "global shift": Way(aligner=Shifted),
     "flow not refined": Way(refinements=0),
     "refined twice": Way(refinements=2),
-    "flow at half the search size": Way(finest_scale=1),
+    "flow at half the search size": Way(coarse=True),
     "no confidence": Way(aligner=Trusting),
     "no alignment, no confidence": Way(aligner=type("Blind", (Trusting, Still), {})),
     "previous output fed back as a slot": Way(feedback=True),
@@ -103,7 +103,8 @@ def restored(noisy: Array, engine: Engine, curve: object, way: Way) -> Array:
     """Restore a clip (N, H, W, 3) in a way; with a stride, every so many frames are a clip."""
     out = np.empty_like(noisy)
     for phase in range(way.stride):
-        aligner = way.aligner(DISFlow(way.finest_scale), refinements=way.refinements)
+        flow = DISFlow(finest_scale=1) if way.coarse else None
+        aligner = way.aligner(flow, refinements=way.refinements)
         frames = noisy[phase :: way.stride]
         if way.passes == 2:
             shot = restore_twice(frames, engine, curve, slots=way.slots, aligner=aligner)
@@ -201,7 +202,6 @@ class ByConfidence(Denoiser):
         self.vote.requires_grad_(False)
 
 
-LATE = ("--pixel_phase", "0.5", "--lpips_net", "alex")
 NETWORKS: dict[str, tuple[type[Denoiser], tuple[str, ...]]] = {
     "as published": (Denoiser, ()),
     "no time index": (NoTime, ()),
@@ -209,7 +209,7 @@ NETWORKS: dict[str, tuple[type[Denoiser], tuple[str, ...]]] = {
     "time axis kept, (2+1)D": (LongTime, ()),
     "fold by confidence": (ByConfidence, ()),
     "fold by attention with an entropy term": (Decided, ()),
-    "LPIPS and edges in the second half": (Denoiser, LATE),
+    "LPIPS and edges in the second half": (Denoiser, ("--pixel_phase", "0.5")),
 }
 """Name -> network, options of the training."""
 
