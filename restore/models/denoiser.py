@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from restore.hyperframe import SLOT, TIME_UNIT
+from restore.hyperframe import SLOT
 from restore.models.blocks import crop, pad_to_multiple
 from restore.models.preconditioned import VARIANCE_FLOOR, Preconditioned
 
@@ -54,17 +54,24 @@ class Denoiser(Preconditioned):
 
         Args:
             slots: Shape (B, T, 8, H, W).
-            prior: Logarithm of confidence / σ², shape (B, T, 1, H/2, W/2).
+            prior: Logarithm of confidence / σ², in units that keep it below 0, shape
+                (B, T, 1, H/2, W/2).
 
         Returns:
             Weights of the slots, shape of `prior`, adding up to 1 over time; and features, shape
             (B, C, H/2, W/2).
         """
         features = torch.relu(self.look(slots.flatten(0, 1)))
-        features = features.reshape(*slots.shape[:2], *features.shape[1:])
-        features = torch.relu(self.compare(features.transpose(1, 2)))  # (B, C, T, h, w)
+        features = features.reshape(*slots.shape[:2], *features.shape[1:]).transpose(1, 2)
+        # (B, C, T, h*w): runtimes are slow at 3D convolutions, and these look along time alone.
+        flat = functional.conv2d(
+            features.flatten(3), self.compare.weight[..., 0], self.compare.bias, padding=(1, 0)
+        )
+        features = torch.relu(flat).unflatten(3, features.shape[3:])
         votes = self.vote(features).transpose(1, 2)
-        weights = torch.softmax(prior + votes, dim=1)
+        # A softmax, whose prior is at most 0: no maximum to take off, and runtimes are slow at it.
+        shares = torch.exp(prior + votes)
+        weights = shares / shares.sum(1, keepdim=True)
         return weights, (features * weights.transpose(1, 2)).sum(2)
 
     def forward(self, hyperframe: Tensor) -> Tensor:
@@ -89,15 +96,16 @@ class Denoiser(Preconditioned):
         # (Spelt as pooling: runtimes are slow at `::2`, and exporters cannot prove its size.)
         every_second = functional.avg_pool2d(slots[:, :, 3:].flatten(1, 2), 1, stride=2)
         time, trust, sigma = every_second.unflatten(1, (-1, 5)).split((1, 1, 3), dim=2)
-        is_reference = (time[..., 0, 0, None, None].abs() < 0.5 / TIME_UNIT).to(x.dtype)
+        which = torch.arange(len(x), device=x.device), time[:, :, 0, 0, 0].abs().argmin(1)
         variance = (sigma * sigma).mean(2, keepdim=True) + VARIANCE_FLOOR  # (B, T, 1, h, w)
 
-        weights, folded = self._stem(slots, torch.log(trust.clamp_min(1e-4) / variance))
+        prior = torch.log(trust.clamp_min(1e-4) * (VARIANCE_FLOOR / variance))
+        weights, folded = self._stem(slots, prior)
         spread = functional.interpolate(weights[:, :, 0], scale_factor=2.0, mode="nearest")
         fused = (image * spread[:, :, None]).sum(1)
-        reference = (image * is_reference).sum(1)
+        reference = image[which]
         left = (weights * weights * variance).sum(1)
-        noise = (variance * is_reference).sum(1)
+        noise = variance[which]
 
         clean = self._answer(folded, (fused, left), (reference, noise))
         return crop(clean, height, width)
