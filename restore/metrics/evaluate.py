@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -104,14 +105,14 @@ def evaluate(
         meter = FullReference(source.info.height, source.info.width, len(readers), sampling)
         times = _feed(meter, matcher, len(readers), total, progress)
         notes += _all_notes(matcher, source, readers)
+    result = partial(Evaluation, Path(reference), align=align, start=start, duration=duration)
     results = []
     for path, clip, shown in zip(outputs, meter.clips, times, strict=True):
         if not shown:
             raise InputError(f"{path}: no frame matches {reference}; try --align index")
         frames = [{"time": t, **f} for t, f in zip(shown, clip.frames, strict=True)]
         results.append(
-            Evaluation(
-                Path(reference),
+            result(
                 Path(path),
                 False,
                 clip.mean(),
@@ -120,7 +121,6 @@ def evaluate(
                 meter.moving.best,
                 clip.worst.best,
                 _notes_for(notes, path, outputs),
-                *(align, start, duration),
             )
         )
     return results
