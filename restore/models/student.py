@@ -87,21 +87,8 @@ def operations(model: nn.Module, inputs: Tensor) -> float:
         model: The network.
         inputs: Something to run it on, shape (B, C, H, W).
     """
-    total = 0
+    from torch.utils.flop_counter import FlopCounterMode
 
-    def count(module: nn.Module, _: tuple[Tensor, ...], output: Tensor) -> None:
-        nonlocal total
-        weight = module.weight
-        assert isinstance(weight, Tensor)
-        total += output.numel() // weight.shape[0] * weight.numel()
-
-    hooks = [
-        module.register_forward_hook(count)
-        for module in model.modules()
-        if isinstance(module, nn.Conv2d | nn.Conv3d)
-    ]
-    with torch.inference_mode():
+    with torch.inference_mode(), FlopCounterMode(display=False) as counter:
         model(inputs)
-    for hook in hooks:
-        hook.remove()
-    return total / (inputs.shape[0] * inputs.shape[-2] * inputs.shape[-1])
+    return counter.get_total_flops() / 2 / (inputs.shape[0] * inputs.shape[-2] * inputs.shape[-1])
