@@ -6,7 +6,6 @@ import argparse
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -23,7 +22,7 @@ from restore.models import MODELS
 from restore.models.student import OnHyperframes
 from restore.training.config import TrainConfig
 from restore.training.loop import Trainer
-from restore.training.record import Recorder, save_averaged, seeds
+from restore.training.record import Best, Recorder, save_averaged, seeds
 from restore.training.validation import validate, white_samples
 
 T = TypeVar("T")
@@ -155,11 +154,18 @@ def run(
     if first:
         say("seeds: " + "; ".join(f"{k} {v}" for k, v in seeds(config).items()))
     recorder = Recorder(folder, config, trainer.rank, describe=describe, say=say)
+    best = Best(trainer)
+
+    def validated(averaged: nn.Module) -> dict[str, float]:
+        figures = validate(averaged, samples=samples, slots=slots, show=recorder.show)
+        best(_network(averaged), figures)
+        return figures
+
     began = time.monotonic()
     try:
         done = trainer.fit(
             report=recorder,
-            validate=partial(validate, samples=samples, slots=slots, show=recorder.show),
+            validate=validated,
             max_minutes=max_minutes,
         )
     except KeyboardInterrupt:
@@ -167,9 +173,10 @@ def run(
         raise InterruptedRun(message) from None
     if not first:
         return None
-    averaged = trainer.averaged.module
-    network = averaged.student if isinstance(averaged, OnHyperframes) else averaged
-    path = save_averaged(trainer, network, recorder.last)
+    path = folder / f"{config.name}.safetensors"
+    save_averaged(trainer, _network(trainer.averaged.module), recorder.last, path)
+    if best.step not in (0, trainer.step):
+        say(f"step {best.step} validated better: {best.path}")
     share = trainer.waited / max(trainer.worked, 1e-9)
     say(
         f"{'finished' if done else 'stopped'} at step {trainer.step} after "
@@ -177,3 +184,7 @@ def run(
         f"weights in {path}"
     )
     return path
+
+
+def _network(model: nn.Module) -> nn.Module:
+    return model.student if isinstance(model, OnHyperframes) else model

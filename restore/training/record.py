@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -119,12 +120,33 @@ def seeds(config: TrainConfig) -> dict[str, str]:
     }
 
 
-def save_averaged(trainer: Trainer, network: nn.Module, figures: dict[str, float]) -> Path:
-    """Write averaged weights with the run's configuration to its folder, as safetensors."""
+class Best:
+    """Keeps the weights that validated best: a run may be spoilt on its way."""
+
+    def __init__(self, trainer: Trainer) -> None:
+        """Start with the best of the run so far, if it goes on."""
+        from restore.weights import load_model
+
+        self.trainer, self.gain, self.step = trainer, -math.inf, 0
+        self.path = trainer.folder / f"{trainer.config.name}-best.safetensors"
+        if trainer.step and self.path.is_file():
+            origin = load_model(self.path)[1].origin
+            self.gain, self.step = origin["scores"]["val_gain"], origin["step"]
+
+    def __call__(self, network: nn.Module, figures: dict[str, float]) -> None:
+        """Take the averaged weights of the current step and their validation."""
+        if figures["val_gain"] > self.gain:
+            self.gain, self.step = figures["val_gain"], self.trainer.step
+            save_averaged(self.trainer, network, figures, self.path)
+
+
+def save_averaged(
+    trainer: Trainer, network: nn.Module, figures: dict[str, float], path: Path
+) -> None:
+    """Write averaged weights with the run's configuration, as safetensors."""
     from restore.weights import save_model
 
     config = trainer.config
-    path = trainer.folder / f"{config.name}.safetensors"
     meta = {
         "name": config.name,
         "model": config.model,
@@ -134,7 +156,6 @@ def save_averaged(trainer: Trainer, network: nn.Module, figures: dict[str, float
         "scores": {k: round(v, 4) for k, v in figures.items() if k.startswith(("psnr ", "val_"))},
     }
     save_model(network, path, meta)
-    return path
 
 
 def _published(config: TrainConfig) -> dict[str, Any]:
