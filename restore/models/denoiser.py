@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from restore.hyperframe import SLOT
-from restore.models.blocks import crop, pad_to_multiple
+from restore.models.blocks import along_time, crop, pad_to_multiple
 from restore.models.preconditioned import VARIANCE_FLOOR, Preconditioned
 
 
@@ -63,11 +63,7 @@ class Denoiser(Preconditioned):
         """
         features = torch.relu(self.look(slots.flatten(0, 1)))
         features = features.reshape(*slots.shape[:2], *features.shape[1:]).transpose(1, 2)
-        # (B, C, T, h*w): runtimes are slow at 3D convolutions, and these look along time alone.
-        flat = functional.conv2d(
-            features.flatten(3), self.compare.weight[..., 0], self.compare.bias, padding=(1, 0)
-        )
-        features = torch.relu(flat).unflatten(3, features.shape[3:])
+        features = torch.relu(along_time(self.compare, features))  # (B, C, T, h, w)
         votes = self.vote(features).transpose(1, 2)
         # A softmax, whose prior is at most 0: no maximum to take off, and runtimes are slow at it.
         shares = torch.exp(prior + votes)

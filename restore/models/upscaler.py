@@ -8,7 +8,7 @@ from torch.nn import functional
 
 from restore.hyperframe import SLOT, TIME_UNIT
 from restore.memory import memory_slots
-from restore.models.blocks import Trunk, crop, pad_to_multiple
+from restore.models.blocks import Trunk, along_time, crop, enter, pad_to_multiple
 from restore.models.preconditioned import LOGITS, VARIANCE_FLOOR
 
 REACH = 2
@@ -117,7 +117,7 @@ class Upscaler(nn.Module):
         above = (reference - mean) / contrast
         shown = (image - mean[:, None]) / contrast[:, None]
         seen = torch.cat((shown, time, confidence, _level(variance)), 2)
-        prior = torch.log(confidence.clamp_min(1e-4) / variance)
+        prior = torch.log(confidence.clamp_min(1e-4) * (VARIANCE_FLOOR / variance))
         folded, share = self._fold(seen, above, prior)
         fused, left = (image * share).sum(1), (share * share * variance).sum(1)
 
@@ -127,7 +127,7 @@ class Upscaler(nn.Module):
         above_fused = (fused - mean) / contrast
         levels = torch.cat((_level(noise), _level(contrast * contrast)), 1)
         told = torch.cat((folded, luma, trust, above, above_fused, mean, levels), 1)
-        out = self.answer(self.trunk(self.enter(told)))
+        out = self.answer(self.trunk(enter(self.enter, told)))
 
         # Bounded, so that neither share can vanish for good (see the denoiser).
         votes = LOGITS * torch.tanh(out[:, -2:] / LOGITS)
@@ -143,7 +143,7 @@ class Upscaler(nn.Module):
         Args:
             seen: Shape (B, T, 6, H, W).
             above: The reference as it is shown in them, shape (B, 3, H, W).
-            prior: Logarithm of the weights to start from, shape (B, T, 1, H, W).
+            prior: Logarithm of the weights to start from, at most 0, shape (B, T, 1, H, W).
 
         Returns:
             Features folded over time, shape (B, C, H, W), and the weights of the pictures, shape
@@ -152,8 +152,10 @@ class Upscaler(nn.Module):
         features = self.look(seen.flatten(0, 1))
         features = features.reshape(*seen.shape[:2], *features.shape[1:])
         features = torch.relu(features + self.look_reference(above)[:, None])
-        features = torch.relu(self.compare(features.transpose(1, 2)))  # (B, C, T, H, W)
-        weights = torch.softmax(prior.transpose(1, 2) + self.vote(features), dim=2)
+        features = torch.relu(along_time(self.compare, features.transpose(1, 2)))
+        # A softmax with nothing to take off (see the denoiser), a third of this network's time.
+        shares = torch.exp(prior.transpose(1, 2) + self.vote(features))  # (B, C + 1, T, H, W)
+        weights = shares / shares.sum(2, keepdim=True)
         return (features * weights[:, :-1]).sum(2), weights[:, -1:].transpose(1, 2)
 
     def enlarge(self, image: Tensor) -> Tensor:
