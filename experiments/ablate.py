@@ -28,6 +28,7 @@ from restore.errors import RestoreError
 from restore.hyperframe import SLOT, TIME_UNIT
 from restore.metrics.fidelity import psnr, ssim
 from restore.models import MODELS, Denoiser
+from restore.models.blocks import AlongTime
 from restore.sequence import Engine, restore_shot, restore_twice
 from restore.training.validation import white_samples
 
@@ -154,7 +155,7 @@ class Flat(Denoiser):
 
     def _make_stem(self, stem: int) -> None:
         super()._make_stem(stem)
-        self.compare = nn.Conv3d(stem, stem, 1)
+        self.compare = AlongTime(stem, stem, reach=0)
 
 
 class LongTime(Denoiser):
@@ -168,7 +169,7 @@ class LongTime(Denoiser):
             for layer in (
                 nn.ReLU(),
                 nn.Conv3d(stem, stem, (1, 3, 3), padding=(0, 1, 1)),
-                nn.Conv3d(stem, stem, (3, 1, 1), padding=(1, 0, 0)),
+                AlongTime(stem, stem),
             )
         ]
         self.compare = nn.Sequential(self.compare, *layers)  # type: ignore[assignment]

@@ -75,13 +75,22 @@ def stage(channels: int, count: int) -> nn.Sequential:
     return nn.Sequential(*(ResidualBlock(channels) for _ in range(count)))
 
 
-def along_time(layer: nn.Conv3d, x: Tensor) -> Tensor:
-    """Apply a 3x1x1 convolution to (B, C, T, H, W) as one over T and H*W.
+class AlongTime(nn.Conv3d):
+    """A 3D convolution that looks along time alone, done as a 2D one over T and H*W.
 
     It is the same; runtimes are slow at 3D convolutions.
     """
-    flat = functional.conv2d(x.flatten(3), layer.weight[..., 0], layer.bias, padding=(1, 0))
-    return flat.unflatten(3, x.shape[3:])
+
+    def __init__(self, inputs: int, outputs: int, *, reach: int = 1) -> None:
+        """Set the channels, and how many slots are looked at to each side."""
+        super().__init__(inputs, outputs, (2 * reach + 1, 1, 1), padding=(reach, 0, 0))
+        self.reach = reach
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Map (B, C, T, H, W) to the same shape with the outputs' channels."""
+        weight = self.weight[..., 0]
+        flat = functional.conv2d(x.flatten(3), weight, self.bias, padding=(self.reach, 0))
+        return flat.unflatten(3, x.shape[3:])
 
 
 def enter(layer: nn.Conv2d, x: Tensor) -> Tensor:

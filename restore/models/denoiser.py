@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from restore.hyperframe import SLOT
-from restore.models.blocks import along_time, crop, pad_to_multiple
+from restore.models.blocks import AlongTime, crop, pad_to_multiple
 from restore.models.preconditioned import VARIANCE_FLOOR, Preconditioned
 
 
@@ -44,7 +44,7 @@ class Denoiser(Preconditioned):
     def _make_stem(self, stem: int) -> None:
         """Make the layers that look at the slots."""
         self.look = nn.Conv2d(SLOT, stem, 4, stride=2, padding=1)
-        self.compare = nn.Conv3d(stem, stem, (3, 1, 1), padding=(1, 0, 0))
+        self.compare = AlongTime(stem, stem)
         self.vote = nn.Conv3d(stem, 1, 1)
         nn.init.zeros_(self.vote.weight)
         nn.init.zeros_(self.vote.bias)  # type: ignore[arg-type]
@@ -63,7 +63,7 @@ class Denoiser(Preconditioned):
         """
         features = torch.relu(self.look(slots.flatten(0, 1)))
         features = features.reshape(*slots.shape[:2], *features.shape[1:]).transpose(1, 2)
-        features = torch.relu(along_time(self.compare, features))  # (B, C, T, h, w)
+        features = torch.relu(self.compare(features))  # (B, C, T, h, w)
         votes = self.vote(features).transpose(1, 2)
         # A softmax, whose prior is at most 0: no maximum to take off, and runtimes are slow at it.
         shares = torch.exp(prior + votes)

@@ -8,7 +8,7 @@ from torch.nn import functional
 
 from restore.hyperframe import SLOT, TIME_UNIT
 from restore.memory import memory_slots
-from restore.models.blocks import Trunk, along_time, crop, enter, pad_to_multiple
+from restore.models.blocks import AlongTime, Trunk, crop, enter, pad_to_multiple
 from restore.models.preconditioned import LOGITS, VARIANCE_FLOOR
 
 REACH = 2
@@ -72,7 +72,7 @@ class Upscaler(nn.Module):
         # Picture, time, confidence, σ.
         self.look = nn.Conv2d(3 + 3, stem, 3, padding=1)
         self.look_reference = nn.Conv2d(3, stem, 3, padding=1, bias=False)
-        self.compare = nn.Conv3d(stem, stem, (3, 1, 1), padding=(1, 0, 0))
+        self.compare = AlongTime(stem, stem)
         self.vote = nn.Conv3d(stem, stem + 1, 1)  # one for each feature, one for the picture
         nn.init.zeros_(self.vote.weight)
         nn.init.zeros_(self.vote.bias)  # type: ignore[arg-type]
@@ -152,7 +152,7 @@ class Upscaler(nn.Module):
         features = self.look(seen.flatten(0, 1))
         features = features.reshape(*seen.shape[:2], *features.shape[1:])
         features = torch.relu(features + self.look_reference(above)[:, None])
-        features = torch.relu(along_time(self.compare, features.transpose(1, 2)))
+        features = torch.relu(self.compare(features.transpose(1, 2)))
         # A softmax with nothing to take off (see the denoiser), a third of this network's time.
         shares = torch.exp(prior.transpose(1, 2) + self.vote(features))  # (B, C + 1, T, H, W)
         weights = shares / shares.sum(2, keepdim=True)
