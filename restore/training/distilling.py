@@ -85,7 +85,7 @@ class StudentObjective(Objective):
         taught, wanted = (
             torch.from_numpy(x).to(output.device) for x in (window.taught, window.features)
         )
-        share = self._share(torch.from_numpy(window.slots)).to(output.device)
+        share = self._share(window).to(output.device)
         terms["match"] = charbonnier(output, taught, share)
         terms["features"] = distance(self.pupil.adapter(self.listener.features), wanted)
         terms["loss"] = (

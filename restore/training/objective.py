@@ -68,7 +68,7 @@ class Objective:
         neighbours = slots[:, slots[0, :, 3, 0, 0] != 0]
         weights = alignment_weights(neighbours[:, :, 4].to(output.device))
         strong, soft = (_to_size(weight, output) for weight in weights)
-        share = self._share(slots) if window.scale == 1 else self._share_enlarged(window)
+        share = self._share(window)
         terms = {"pixel": charbonnier(output, clean, strong * share.to(output.device))}
         loss = config.pixel * terms["pixel"]
         if config.temporal > 0 and before is not None and window.links:
@@ -87,17 +87,13 @@ class Objective:
                 loss = loss + config.lpips * terms["lpips"]
         return terms | {"loss": loss}
 
-    def _share(self, slots: Tensor) -> Tensor:
+    def _share(self, window: Window) -> Tensor:
         """Return the weight (B, 1, 1, 1) of each clip: what is lost in dB counts, not in levels.
 
-        The error of a good answer grows with σ; weighted alike, strong noise would be all that is
-        learned.
+        The error of a good answer grows with that of the input; weighted alike, strong noise would
+        be all that is learned. What the network is told of the noise is no measure: where an
+        encoder hid it, a clip that can hardly be mended would count most.
         """
-        reference = slots[:, slots[0, :, 3, 0, 0] == 0]
-        return self._weight(reference[:, :, 5:8].mean((1, 2, 3, 4)))
-
-    def _share_enlarged(self, window: Window) -> Tensor:
-        """Return the same where a picture is enlarged: by the error of bicubic enlargement."""
         error = enlarged_reference(window) - torch.from_numpy(window.clean)
         return self._weight(error.square().mean((1, 2, 3)).sqrt())
 
