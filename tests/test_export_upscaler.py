@@ -36,6 +36,15 @@ def test_the_file_says_what_it_takes(exported: Path) -> None:
     assert {p.key: p.value for p in proto.metadata_props}["scale"] == "2"
 
 
+def test_a_network_without_empty_channels_exports(tmp_path: Path) -> None:
+    kind, config = MODELS["upscaler-tiny"]
+    whole = {"stem": 8}  # what enters the trunk is then 24 channels: none is empty
+    path = tmp_path / "whole.safetensors"
+    meta = {"name": "whole", "model": "upscaler-tiny", "config": whole}
+    save_model(kind(**(config | whole)), path, meta)
+    assert max(export_onnx(path, path.with_suffix(".onnx")).values()) < 1e-5
+
+
 @pytest.mark.parametrize(("slots", "size"), [(1, (9, 14)), (5, (33, 18)), (3, (2, 1))])
 @pytest.mark.parametrize("runtime", ["onnx", "openvino", "torch"])
 def test_runtimes_agree(

@@ -98,6 +98,8 @@ def enter(layer: nn.Conv2d, x: Tensor) -> Tensor:
 
     It is the same; runtimes are quicker at whole blocks of 8 channels.
     """
+    if x.shape[1] % 8 == 0:
+        return layer(x)
     empty = (0, 0, 0, 0, 0, -x.shape[1] % 8)
     weight = functional.pad(layer.weight, empty)
     return functional.conv2d(functional.pad(x, empty), weight, layer.bias, padding=1)
