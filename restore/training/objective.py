@@ -95,10 +95,8 @@ class Objective:
         encoder hid it, a clip that can hardly be mended would count most.
         """
         error = enlarged_reference(window) - torch.from_numpy(window.clean)
-        return self._weight(error.square().mean((1, 2, 3)).sqrt())
-
-    def _weight(self, error: Tensor) -> Tensor:
-        return (MIDDLE / (error + self.config.noise_floor)).reshape(-1, 1, 1, 1)
+        size = error.square().mean((1, 2, 3), keepdim=True).sqrt()
+        return MIDDLE / (size + self.config.noise_floor)
 
 
 def enlarged_reference(window: Window) -> Tensor:
