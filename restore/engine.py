@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from restore.errors import RestoreError, UsageError, WeightsError
-from restore.hyperframe import SLOT
+from restore.hyperframe import SLOT, reference_index
 from restore.tiling import run_tiled
 from restore.weights import find, load_model
 from restore.weights.manifest import Manifest, is_path
@@ -36,6 +36,8 @@ WHOLE_ENLARGED = 4_000_000
 SMALLEST_TILE = 64
 INPUT = "hyperframe"
 """Name of the input of exported models; those that enlarge add "_x" and the scale."""
+TWICE_INPUT = "hyperframe_twice"
+"""The same for models that take frames of a first pass beside the noisy ones."""
 SINGLE_INPUT = "noisy"
 """Name of the input of exported models that look at one frame only."""
 
@@ -57,6 +59,7 @@ class Engine:
         tile: int | None = None,
         scale: int = 1,
         single: bool = False,
+        takes_restored: bool = False,
     ) -> None:
         """Wrap a function that runs a batch.
 
@@ -68,9 +71,10 @@ class Engine:
             scale: Enlargement by the model.
             single: The model takes one picture and its σ, shape (1, 6, H, W), not a hyperframe;
                 neighbours need not be aligned for it.
+            takes_restored: In a second pass the model wants to see what the first one restored.
         """
         self.run, self.name, self.runtime, self.tile = run, name, runtime, tile
-        self.scale, self.single = scale, single
+        self.scale, self.single, self.takes_restored = scale, single, takes_restored
 
     def __call__(self, hyperframe: Array) -> Array:
         """Restore one picture.
@@ -153,8 +157,15 @@ def load_engine(
     else:
         path = find(name_or_path, ".onnx")
         run, takes = (_onnx if kind == "onnx" else _openvino)(path, threads)
-    scale, single = scale_of_input(takes), takes == SINGLE_INPUT
-    return Engine(run, name=name, runtime=kind, tile=tile, scale=scale, single=single)
+    return Engine(
+        run,
+        name=name,
+        runtime=kind,
+        tile=tile,
+        scale=scale_of_input(takes),
+        single=takes == SINGLE_INPUT,
+        takes_restored=takes == TWICE_INPUT,
+    )
 
 
 def _device(device: str, runtime: str) -> str:
@@ -191,7 +202,7 @@ def _choose(name_or_path: str | Path, runtime: str, device: str) -> str:
 def reference_of(hyperframe: Array) -> Array:
     """Take the reference and its σ, shape (6, H, W), out of a hyperframe (T*8, H, W)."""
     slots = hyperframe.reshape(-1, SLOT, *hyperframe.shape[-2:])
-    slot = slots[int(np.abs(slots[:, 3, 0, 0]).argmin())]
+    slot = slots[reference_index(slots)]
     return np.concatenate((slot[:3], slot[5:]))
 
 
@@ -207,6 +218,8 @@ def input_of(model: nn.Module) -> str:
 
     if isinstance(model, Student):
         return SINGLE_INPUT
+    if getattr(model, "takes_restored", False):
+        return TWICE_INPUT
     scale = int(getattr(model, "scale", 1))
     return INPUT if scale == 1 else f"{INPUT}_x{scale}"
 

@@ -7,9 +7,10 @@ from dataclasses import replace
 
 import numpy as np
 
+from restore.align import RESIDUAL_NOISE
 from restore.engine import Engine, load_engine
 from restore.errors import UsageError, WeightsError
-from restore.hyperframe import RESIDUAL_NOISE, SLOT
+from restore.hyperframe import SLOT, reference_index
 from restore.memory import memory_slots
 from restore.sequence import PRESETS, Preset
 from restore.weights import find
@@ -139,7 +140,7 @@ class Cleaned(Engine):
         clean = self.denoiser(hyperframe[:count])
         changed = hyperframe.copy()
         slots = changed[:count].reshape(-1, SLOT, *hyperframe.shape[1:])
-        slot = slots[int(np.abs(slots[:, 3, 0, 0]).argmin())]
+        slot = slots[reference_index(slots)]
         slot[:3] = clean
         slot[5:] *= RESIDUAL_NOISE
         return self.upscaler(changed)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import chain, groupby, islice, repeat, tee
 from typing import Any, TypeVar
@@ -15,10 +16,10 @@ from typing import Any, TypeVar
 import numpy as np
 
 from restore.align import Aligner, View, aligner_for
-from restore.analyse import CutDetector, NoiseCurve, noise_map
+from restore.analyse import UNSEEN, CutDetector, NoiseCurve, noise_map
 from restore.analyse.follow import MEASURED, follow_noise
 from restore.handover import Handover
-from restore.hyperframe import choose, feed_back, gather, pack
+from restore.hyperframe import Slot, choose, feed_back, gather, pack
 from restore.memory import pack_with_memory, reduce, remember
 
 Array = np.ndarray
@@ -26,7 +27,8 @@ Item = TypeVar("Item")
 Engine = Callable[[Array], Array]
 """A model as the loop sees it: hyperframe (T*8, H, W) in, clean picture (3, H, W) out.
 
-One that enlarges says so in an attribute `scale`; what it takes is told in `restore.memory`."""
+One that enlarges says so in an attribute `scale`; what it takes is told in `restore.memory`. One
+that wants to see what it restored in a first pass says so in an attribute `takes_restored`."""
 
 
 @dataclass(frozen=True)
@@ -70,8 +72,10 @@ class _Window:
         slots: int,
         aligner: Aligner,
         reference: int,
+        shows_guides: bool,
     ) -> None:
         self._source, self._slots, self._aligner = source, slots, aligner
+        self._shows_guides = shows_guides
         self._exhausted = False
         self.views: list[View] = []
         self.noise: list[NoiseCurve] = []
@@ -90,23 +94,29 @@ class _Window:
         self.reference -= surplus
         return self.reference < len(self.views)
 
-    def hyperframe(self, previous: Array | None, scale: int) -> Array:
-        """Align neighbours and previous output to the reference and lay them out."""
-        views, reference = self.views, self.reference
-        sigma = noise_map(self.noise[reference], views[reference].image)
-        ahead = len(views) - 1 - reference
-        takes_slot = previous is not None and scale == 1
-        offsets = choose(self._slots, reference, ahead, feedback=takes_slot)
-        parts = gather(views, reference, offsets, sigma, self._aligner)
+    def gather(self, sigma: Array, *, feedback: bool) -> list[Slot]:
+        """Align neighbours to the reference; with feedback one fewer."""
+        ahead = len(self.views) - 1 - self.reference
+        offsets = choose(self._slots, self.reference, ahead, feedback=feedback)
+        return gather(self.views, self.reference, offsets, sigma, self._aligner)
+
+    def sigma(self) -> Array:
+        """Return the σ map of the reference."""
+        return noise_map(self.noise[self.reference], self.views[self.reference].image)
+
+    def pack(self, parts: list[Slot], sigma: Array, previous: Array | None, scale: int) -> Array:
+        """Lay slots and, if it is given, the previous output out as a hyperframe."""
         if previous is None:
             return pack(parts) if scale == 1 else pack_with_memory(parts, scale, None)
-        near = views[reference], views[reference - 1]
+        near = self.views[self.reference], self.views[self.reference - 1]
         if scale == 1:
             return pack([feed_back(previous, *near, sigma), *parts])
         return pack_with_memory(parts, scale, remember(previous, *near, sigma, scale))
 
     def _append(self, image: Array, curve: NoiseCurve, guide: Array | None) -> None:
-        self.views.append(self._aligner.view(image, guide))
+        view = self._aligner.view(image, guide)
+        view.restored = guide if self._shows_guides else None
+        self.views.append(view)
         self.noise.append(curve)
         if self._slots > 1 and len(self.views) > 1:
             sigma = curve.mean_sigma if guide is None else 0.0
@@ -136,7 +146,7 @@ def restore_shot(
         feedback: Give the previous output back to the model. By default only where pictures are
             enlarged: a denoised one is worth less than the noisy neighbour whose slot it takes.
         guides: Frames in which motion is searched instead, one for each of `images`; None searches
-            the frames themselves.
+            the frames themselves. An engine that takes restored frames is shown them, too.
         behind: Number of leading frames that were restored before and are only looked at.
         previous: The last of those, restored.
 
@@ -146,14 +156,30 @@ def restore_shot(
     """
     known = repeat(curves) if isinstance(curves, NoiseCurve) else curves
     source = zip(images, known, repeat(None) if guides is None else guides, strict=False)
-    window = _Window(source, slots, aligner, behind)
+    shows_guides = bool(getattr(engine, "takes_restored", False))
+    window = _Window(source, slots, aligner, behind, shows_guides)
     scale = scale_of(engine)
     remembers = (scale > 1 if feedback is None else feedback) and slots > 1
-    while window.fill():
-        hyperframe = window.hyperframe(previous if remembers else None, scale)
-        previous = np.ascontiguousarray(np.moveaxis(engine(hyperframe), 0, 2))
-        yield previous
-        window.reference += 1
+    working: Future[Array] | None = None
+    # The next frame is aligned while the model works on this one.
+    with ThreadPoolExecutor(1) as thread:
+        while window.fill():
+            fed = remembers and (working is not None or previous is not None)
+            sigma = window.sigma()
+            parts = window.gather(sigma, feedback=fed and scale == 1)
+            done = None if working is None else _as_picture(working.result())
+            previous = previous if done is None else done
+            hyperframe = window.pack(parts, sigma, previous if fed else None, scale)
+            working = thread.submit(engine, hyperframe)
+            window.reference += 1
+            if done is not None:
+                yield done
+        if working is not None:
+            yield _as_picture(working.result())
+
+
+def _as_picture(channels: Array) -> Array:
+    return np.ascontiguousarray(np.moveaxis(channels, 0, 2))
 
 
 def restore_twice(
@@ -167,6 +193,8 @@ def restore_twice(
     previous: Array | None = None,
 ) -> Iterator[Array]:
     """Restore a shot, then once more with the motion searched in the restored frames.
+
+    An engine that takes restored frames is shown those of the first pass beside the noisy ones.
 
     The first pass feeds nothing back, so that it can be taken up anywhere. Arguments and frames as
     in `restore_shot`; a few more frames are held.
@@ -243,14 +271,15 @@ def _continue_shot(
 ) -> Iterator[tuple[Item, Array, Handover]]:
     """Restore one shot from its first frame, or from where the state left it."""
     kept, shown, measured = tee(shot, 3)
-    noise, curves = tee(
+    found, curves = tee(
         follow_noise((picture(m[0]) for m in measured), sigma, state.curves, state.age)
     )
+    told = found if sigma is not None else (curve.plus(UNSEEN) for curve in found)
     run = restore_shot if preset.passes == 1 else restore_twice
     restored = run(
         (picture(marked[0]) for marked in shown),
         engine,
-        noise,
+        told,
         slots=preset.slots,
         aligner=aligner,
         behind=state.behind,

@@ -6,9 +6,9 @@ import pytest
 from motion_scenes import noisy, panning
 
 from restore.align import Aligner, View
-from restore.analyse import NoiseCurve, noise_map
+from restore.analyse import UNSEEN, NoiseCurve, noise_map
 from restore.hyperframe import SLOT, choose, feed_back, gather, pack, unpack
-from restore.sequence import reach, restore_shot
+from restore.sequence import PRESETS, reach, restore_shot, restore_shots, restore_twice
 
 CURVE = NoiseCurve((0.002, 0.001, 0.0), (0.001, 0.001, 0.001))
 
@@ -91,6 +91,44 @@ def test_memory_is_bounded_and_no_frame_is_read_too_early(slots: int) -> None:
 
     shot = restore_shot(source(), blend, CURVE, slots=slots, aligner=Watched())
     for given, _ in enumerate(shot, 1):
-        assert asked <= given + reach(slots)
+        assert asked <= given + 1 + reach(slots)  # the next one is aligned meanwhile
     assert given == 30
     assert Watched.longest <= 2 * slots
+
+
+@pytest.mark.parametrize("takes_restored", [False, True])
+def test_a_second_pass_shows_the_first_to_an_engine_that_takes_it(takes_restored: bool) -> None:
+    seen: list[np.ndarray] = []
+
+    def engine(hyperframe: np.ndarray) -> np.ndarray:
+        seen.append(hyperframe.reshape(-1, SLOT, *hyperframe.shape[1:]))
+        return blend(hyperframe)
+
+    engine.takes_restored = takes_restored  # type: ignore[attr-defined]
+    images = frames(6)
+    list(restore_twice(images, engine, CURVE, slots=5, aligner=Aligner()))
+    guides = list(restore_shot(images, blend, CURVE, slots=5, aligner=Aligner()))
+    assert len(seen) == 12
+    references = [np.flatnonzero(slots[:, 3, 0, 0] == 0) for slots in seen]
+    second = [(s, r) for s, r in zip(seen, references, strict=True) if len(r) == 2]
+    shown = [np.moveaxis(slots[found[1], :3], 0, 2) for slots, found in second]
+    if takes_restored:
+        np.testing.assert_allclose(shown, guides, atol=1e-6)
+        assert [len(slots) for slots, _ in second] == [3 + 2, 4 + 3, 5 + 3, 5 + 3, 5 + 3, 5 + 2]
+    else:
+        assert not shown
+
+
+def test_a_measured_noise_is_told_with_what_no_measurement_shows() -> None:
+    seen = []
+
+    def engine(hyperframe: np.ndarray) -> np.ndarray:
+        seen.append(float(hyperframe[5:8].mean()))
+        return hyperframe[:3]
+
+    still = [np.full((64, 64, 3), 0.5, np.float32)] * 2
+    (_, _, after), *_ = restore_shots(still, lambda x: x, engine, PRESETS["fast"], None)
+    list(restore_shots(still, lambda x: x, engine, PRESETS["fast"], 0.0))
+    assert seen[0] == pytest.approx(UNSEEN)
+    assert seen[-1] == 0
+    assert after.levels == (0.0,), "what is shown to the user is what was measured"

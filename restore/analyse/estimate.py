@@ -41,6 +41,11 @@ _LOST = ((0.5, 0.61), (1.22, 1.04))  # σ of all pixels over σ of quiet blocks,
 _DETAIL, _DETAIL_SCALE = ((0.48, 0.60), (0.8, 0.0)), (7 / 255) ** 2
 
 
+UNSEEN = 4 / 255
+"""σ that a model is told beside a measured one: an encoder drops detail where no quiet block shows
+it. Whether it did, the model sees better than any measurement; told of nothing it would not act."""
+
+
 def estimate_noise(frames: Sequence[FloatArray]) -> NoiseCurve:
     """Estimate the noise of consecutive frames of one shot.
 

@@ -93,6 +93,12 @@ class NoiseCurve:
             _triple([power * v for v in self.intercept], "intercept"),
         )
 
+    def plus(self, sigma: float) -> NoiseCurve:
+        """Return the curve of this noise and an independent white one of σ, in [0, 1] units."""
+        if not math.isfinite(sigma) or sigma < 0:
+            raise ValueError(f"sigma must be a finite number from 0 up, not {sigma}")
+        return NoiseCurve(self.slope, _triple([v + sigma**2 for v in self.intercept], "intercept"))
+
     def blend(self, newer: NoiseCurve, weight: float) -> NoiseCurve:
         """Return a running estimate: the variance of this curve moved towards a newer one.
 

@@ -24,11 +24,11 @@ from restore.training.windows import Window
 class Teaching:
     """How much the student listens to its teacher; the clean picture has weight 1."""
 
-    match: float = 1.0
+    match: float = 0.2
     """Weight of the distance to the teacher's picture."""
-    features: float = 0.02
+    features: float = 0.002
     """Weight of the relative distance to the teacher's features."""
-    edges: float = 0.1
+    edges: float = 0.01
     """Weight of the distance to the teacher's edges, which joins with the edge loss."""
 
 

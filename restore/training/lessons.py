@@ -19,11 +19,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from restore.analyse import estimate_noise
+from restore.analyse import UNSEEN, estimate_noise
 from restore.data import Sample
 from restore.data.datasets import ClipDataset
 from restore.errors import RestoreError, UsageError
-from restore.hyperframe import SLOT
+from restore.hyperframe import SLOT, reference_index
 from restore.models.blocks import Trunk
 from restore.training.config import TrainConfig
 from restore.training.windows import Batches, Clips, Window
@@ -62,7 +62,7 @@ class WithUnlabelled:
         if rng.random() >= self.share:
             return self.labelled.sample(step, index, frames=frames)
         real = self.unlabelled.sample(step, index, frames=frames).clean
-        return Sample(np.full_like(real, np.nan), real, estimate_noise(list(real)))
+        return Sample(np.full_like(real, np.nan), real, estimate_noise(list(real)).plus(UNSEEN))
 
 
 def make_lessons(
@@ -145,7 +145,7 @@ def _labelled(windows: list[Window], listener: Listener | None) -> bytes:
             assert previous is not None, "the first frame of a clip has no frame before"
             window.fill(previous)
         slots = window.slots
-        reference = slots[:, int(np.abs(slots[0, :, 3, 0, 0]).argmin())]
+        reference = slots[:, reference_index(slots[0])]
         parts = {
             "noisy": reference[:, :3].astype(np.float16),
             "sigma": reference[:, 5:, ::2, ::2].astype(np.float16),

@@ -11,6 +11,7 @@ from torch.nn import functional
 
 from restore.align import Motion
 from restore.align.warp import resize_flow
+from restore.hyperframe import reference_index
 from restore.losses import (
     alignment_weights,
     charbonnier,
@@ -101,8 +102,7 @@ class Objective:
 
 def enlarged_reference(window: Window) -> Tensor:
     """Return what would stand there without a model: the reference, enlarged where need be."""
-    slots = torch.from_numpy(window.slots)
-    image = (slots[:, :, :3] * (slots[:, :, 3:4] == 0)).sum(1)
+    image = torch.from_numpy(window.slots[:, reference_index(window.slots[0]), :3])
     if window.scale == 1:
         return image
     size = window.clean.shape[-2:]

@@ -132,3 +132,11 @@ def test_impossible_numbers_are_refused(bad):
 def test_wrong_image_shape_is_refused(shape):
     with pytest.raises(ValueError, match="shape"):
         noise_map(CAMERA, np.zeros(shape, np.float32))
+
+
+def test_variances_of_independent_noises_add_up():
+    sigma = CAMERA.plus(0.04).sigma([[0.3, 0.5, 0.7]])
+    np.testing.assert_allclose(sigma, np.hypot(CAMERA.sigma([[0.3, 0.5, 0.7]]), 0.04), rtol=1e-6)
+    for wrong in (-0.1, math.nan):
+        with pytest.raises(ValueError, match="sigma"):
+            CAMERA.plus(wrong)
