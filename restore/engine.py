@@ -36,8 +36,6 @@ WHOLE_ENLARGED = 4_000_000
 SMALLEST_TILE = 64
 INPUT = "hyperframe"
 """Name of the input of exported models; those that enlarge add "_x" and the scale."""
-TWICE_INPUT = "hyperframe_twice"
-"""The same for models that take frames of a first pass beside the noisy ones."""
 SINGLE_INPUT = "noisy"
 """Name of the input of exported models that look at one frame only."""
 
@@ -59,7 +57,6 @@ class Engine:
         tile: int | None = None,
         scale: int = 1,
         single: bool = False,
-        takes_restored: bool = False,
     ) -> None:
         """Wrap a function that runs a batch.
 
@@ -71,10 +68,9 @@ class Engine:
             scale: Enlargement by the model.
             single: The model takes one picture and its σ, shape (1, 6, H, W), not a hyperframe;
                 neighbours need not be aligned for it.
-            takes_restored: In a second pass the model wants to see what the first one restored.
         """
         self.run, self.name, self.runtime, self.tile = run, name, runtime, tile
-        self.scale, self.single, self.takes_restored = scale, single, takes_restored
+        self.scale, self.single = scale, single
 
     def __call__(self, hyperframe: Array) -> Array:
         """Restore one picture.
@@ -157,15 +153,8 @@ def load_engine(
     else:
         path = find(name_or_path, ".onnx")
         run, takes = (_onnx if kind == "onnx" else _openvino)(path, threads)
-    return Engine(
-        run,
-        name=name,
-        runtime=kind,
-        tile=tile,
-        scale=scale_of_input(takes),
-        single=takes == SINGLE_INPUT,
-        takes_restored=takes == TWICE_INPUT,
-    )
+    scale, single = scale_of_input(takes), takes == SINGLE_INPUT
+    return Engine(run, name=name, runtime=kind, tile=tile, scale=scale, single=single)
 
 
 def _device(device: str, runtime: str) -> str:
@@ -218,8 +207,6 @@ def input_of(model: nn.Module) -> str:
 
     if isinstance(model, Student):
         return SINGLE_INPUT
-    if getattr(model, "takes_restored", False):
-        return TWICE_INPUT
     scale = int(getattr(model, "scale", 1))
     return INPUT if scale == 1 else f"{INPUT}_x{scale}"
 

@@ -7,10 +7,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from restore.align import RESIDUAL_NOISE
 from restore.engine import Engine, load_engine
 from restore.errors import UsageError, WeightsError
-from restore.hyperframe import SLOT, reference_index
+from restore.hyperframe import RESIDUAL_NOISE, SLOT, reference_index
 from restore.memory import memory_slots
 from restore.sequence import PRESETS, Preset
 from restore.weights import find

@@ -9,10 +9,9 @@
 | 4 | confidence, 1 = trust |
 | 5-7 | σ of the noise in R, G, B |
 
-The reference is the first slot with time 0. A missing neighbour (end of the clip, cut) is absent. A
-picture that was already denoised is a slot like any other with its own, smaller σ; those of an
-earlier pass, the reference among them, stand behind the noisy ones. Training and inference use the
-same `pack`.
+The reference is the slot with time 0. A missing neighbour (end of the clip, cut) is absent. A
+picture that was already denoised is a slot like any other with its own, smaller σ. Training and
+inference use the same `pack`.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from dataclasses import dataclass
 import cv2
 import numpy as np
 
-from restore.align import RESIDUAL_NOISE, Aligner, View, half_variance, warp_full
+from restore.align import Aligner, View, half_variance, warp_full
 from restore.align.confidence import confidence, residual_ratio
 
 Array = np.ndarray
@@ -32,6 +31,9 @@ SLOT = 8
 """Channels of a slot."""
 TIME_UNIT = 3.0
 """Frames that make a time of 1."""
+RESIDUAL_NOISE = 1 / 3
+"""σ of a denoised picture over that of its noisy original, as told to the network. A fixed rule,
+not a measurement: the network learns in training what it is worth."""
 
 
 @dataclass(frozen=True)
@@ -48,16 +50,13 @@ class Slot:
     """Shape (H, W), float32; None = trusted everywhere (the reference)."""
     sigma_scale: Array | float = 1.0
     """Factor on sigma: a number or shape (H, W)."""
-    restored: bool = False
-    """Whether it comes from an earlier pass."""
 
 
 def pack(slots: Sequence[Slot], out: Array | None = None) -> Array:
     """Lay slots out as a hyperframe.
 
     Args:
-        slots: One or more slots of the same size, exactly one of them with time 0; those of an
-            earlier pass come last and do not count.
+        slots: One or more slots of the same size, exactly one of them with time 0.
         out: Buffer of shape (T*8, H, W), float32, to be written to; allocated if None.
 
     Returns:
@@ -66,7 +65,7 @@ def pack(slots: Sequence[Slot], out: Array | None = None) -> Array:
     Raises:
         ValueError: If there is not exactly one reference, or sizes or types differ.
     """
-    if sum(slot.time == 0 and not slot.restored for slot in slots) != 1:
+    if sum(slot.time == 0 for slot in slots) != 1:
         raise ValueError(f"one slot must have time 0, got {[slot.time for slot in slots]}")
     height, width = slots[0].image.shape[:2]
     if any(slot.image.shape != (height, width, 3) for slot in slots):
@@ -137,21 +136,15 @@ def gather(
         aligner: How to align.
 
     Returns:
-        Slots in the order of time, the reference among them; behind them, if the views hold
-        restored frames, those of the reference and of the frames next to it.
+        Slots in the order of time, the reference among them.
     """
-    variance, here = half_variance(sigma), views[reference]
-    slots, restored = [Slot(here.image, 0, sigma)], []
-    if here.restored is not None:
-        restored.append(Slot(here.restored, 0, sigma, None, RESIDUAL_NOISE, restored=True))
+    variance = half_variance(sigma)
+    slots = [Slot(views[reference].image, 0, sigma)]
     for offset in offsets:
         aligned = aligner.align(views, reference, reference + offset, variance)
-        trust, shrink = aligned.confidence, np.sqrt(aligned.energy)
-        slots.append(Slot(aligned.image, offset, sigma, trust, shrink))
-        if aligned.restored is not None and abs(offset) == 1:
-            factor = shrink * np.float32(RESIDUAL_NOISE)
-            restored.append(Slot(aligned.restored, offset, sigma, trust, factor, restored=True))
-    return sorted(slots + restored, key=lambda slot: (slot.restored, slot.time))
+        shrink = np.sqrt(aligned.energy)
+        slots.append(Slot(aligned.image, offset, sigma, aligned.confidence, shrink))
+    return sorted(slots, key=lambda slot: slot.time)
 
 
 def reference_index(slots: Array) -> int:

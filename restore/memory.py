@@ -18,9 +18,9 @@ from collections.abc import Sequence
 import cv2
 import numpy as np
 
-from restore.align import RESIDUAL_NOISE, FineAligner, View, half_variance
+from restore.align import FineAligner, View, half_variance
 from restore.align.fine import at_half_size, warp_fine
-from restore.hyperframe import SLOT, Slot, pack
+from restore.hyperframe import RESIDUAL_NOISE, SLOT, Slot, pack
 
 Array = np.ndarray
 

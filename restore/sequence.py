@@ -27,8 +27,7 @@ Item = TypeVar("Item")
 Engine = Callable[[Array], Array]
 """A model as the loop sees it: hyperframe (T*8, H, W) in, clean picture (3, H, W) out.
 
-One that enlarges says so in an attribute `scale`; what it takes is told in `restore.memory`. One
-that wants to see what it restored in a first pass says so in an attribute `takes_restored`."""
+One that enlarges says so in an attribute `scale`; what it takes is told in `restore.memory`."""
 
 
 @dataclass(frozen=True)
@@ -72,10 +71,8 @@ class _Window:
         slots: int,
         aligner: Aligner,
         reference: int,
-        shows_guides: bool,
     ) -> None:
         self._source, self._slots, self._aligner = source, slots, aligner
-        self._shows_guides = shows_guides
         self._exhausted = False
         self.views: list[View] = []
         self.noise: list[NoiseCurve] = []
@@ -114,9 +111,7 @@ class _Window:
         return pack_with_memory(parts, scale, remember(previous, *near, sigma, scale))
 
     def _append(self, image: Array, curve: NoiseCurve, guide: Array | None) -> None:
-        view = self._aligner.view(image, guide)
-        view.restored = guide if self._shows_guides else None
-        self.views.append(view)
+        self.views.append(self._aligner.view(image, guide))
         self.noise.append(curve)
         if self._slots > 1 and len(self.views) > 1:
             sigma = curve.mean_sigma if guide is None else 0.0
@@ -146,7 +141,7 @@ def restore_shot(
         feedback: Give the previous output back to the model. By default only where pictures are
             enlarged: a denoised one is worth less than the noisy neighbour whose slot it takes.
         guides: Frames in which motion is searched instead, one for each of `images`; None searches
-            the frames themselves. An engine that takes restored frames is shown them, too.
+            the frames themselves.
         behind: Number of leading frames that were restored before and are only looked at.
         previous: The last of those, restored.
 
@@ -156,8 +151,7 @@ def restore_shot(
     """
     known = repeat(curves) if isinstance(curves, NoiseCurve) else curves
     source = zip(images, known, repeat(None) if guides is None else guides, strict=False)
-    shows_guides = bool(getattr(engine, "takes_restored", False))
-    window = _Window(source, slots, aligner, behind, shows_guides)
+    window = _Window(source, slots, aligner, behind)
     scale = scale_of(engine)
     remembers = (scale > 1 if feedback is None else feedback) and slots > 1
     working: Future[Array] | None = None
@@ -193,8 +187,6 @@ def restore_twice(
     previous: Array | None = None,
 ) -> Iterator[Array]:
     """Restore a shot, then once more with the motion searched in the restored frames.
-
-    An engine that takes restored frames is shown those of the first pass beside the noisy ones.
 
     The first pass feeds nothing back, so that it can be taken up anywhere. Arguments and frames as
     in `restore_shot`; a few more frames are held.

@@ -10,12 +10,11 @@ import pytest
 import torch
 from moving_scene import as_float, scene, write_clip
 
-from restore.align import RESIDUAL_NOISE
 from restore.engine import Engine, load_engine
 from restore.enlarging import Cleaned, default_model, load_task, preset_for, substitution
 from restore.errors import UsageError, WeightsError
 from restore.finish import enlarged_frame
-from restore.hyperframe import SLOT
+from restore.hyperframe import RESIDUAL_NOISE, SLOT
 from restore.io import VideoReader, to_rgb
 from restore.memory import enlarge, memory_slots
 from restore.models import MODELS

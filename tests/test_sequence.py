@@ -8,7 +8,7 @@ from motion_scenes import noisy, panning
 from restore.align import Aligner, View
 from restore.analyse import UNSEEN, NoiseCurve, noise_map
 from restore.hyperframe import SLOT, choose, feed_back, gather, pack, unpack
-from restore.sequence import PRESETS, reach, restore_shot, restore_shots, restore_twice
+from restore.sequence import PRESETS, reach, restore_shot, restore_shots
 
 CURVE = NoiseCurve((0.002, 0.001, 0.0), (0.001, 0.001, 0.001))
 
@@ -94,29 +94,6 @@ def test_memory_is_bounded_and_no_frame_is_read_too_early(slots: int) -> None:
         assert asked <= given + 1 + reach(slots)  # the next one is aligned meanwhile
     assert given == 30
     assert Watched.longest <= 2 * slots
-
-
-@pytest.mark.parametrize("takes_restored", [False, True])
-def test_a_second_pass_shows_the_first_to_an_engine_that_takes_it(takes_restored: bool) -> None:
-    seen: list[np.ndarray] = []
-
-    def engine(hyperframe: np.ndarray) -> np.ndarray:
-        seen.append(hyperframe.reshape(-1, SLOT, *hyperframe.shape[1:]))
-        return blend(hyperframe)
-
-    engine.takes_restored = takes_restored  # type: ignore[attr-defined]
-    images = frames(6)
-    list(restore_twice(images, engine, CURVE, slots=5, aligner=Aligner()))
-    guides = list(restore_shot(images, blend, CURVE, slots=5, aligner=Aligner()))
-    assert len(seen) == 12
-    references = [np.flatnonzero(slots[:, 3, 0, 0] == 0) for slots in seen]
-    second = [(s, r) for s, r in zip(seen, references, strict=True) if len(r) == 2]
-    shown = [np.moveaxis(slots[found[1], :3], 0, 2) for slots, found in second]
-    if takes_restored:
-        np.testing.assert_allclose(shown, guides, atol=1e-6)
-        assert [len(slots) for slots, _ in second] == [3 + 2, 4 + 3, 5 + 3, 5 + 3, 5 + 3, 5 + 2]
-    else:
-        assert not shown
 
 
 def test_a_measured_noise_is_told_with_what_no_measurement_shows() -> None:

@@ -1,6 +1,5 @@
 """Align neighbours to the reference: flow, warp, confidence, refinement."""
 
-from restore.align.confidence import RESIDUAL_NOISE
 from restore.align.fine import FineAligner, aligner_for
 from restore.align.flow import FLOWS, DISFlow, FlowEstimator, RAFTFlow
 from restore.align.refine import Aligned, Aligner, Motion, View, half_variance, warp_full
@@ -8,7 +7,6 @@ from restore.align.warp import warp, warp_torch
 
 __all__ = [
     "FLOWS",
-    "RESIDUAL_NOISE",
     "Aligned",
     "Aligner",
     "DISFlow",

@@ -19,9 +19,6 @@ RESIDUAL_WINDOW = 3
 """Side of the mean in pixels at half size: 6 pixels of the picture."""
 QUANTISATION = (1.0 / 255.0) ** 2
 """Variance floor: rounding and compression leave this much even in a clean picture."""
-RESIDUAL_NOISE = 1 / 3
-"""σ of a denoised picture over that of its noisy original, as told to the network. A fixed rule,
-not a measurement: the network learns in training what it is worth."""
 
 
 def half_size(image: Array) -> Array:

@@ -13,13 +13,7 @@ from dataclasses import dataclass
 import cv2
 import numpy as np
 
-from restore.align.confidence import (
-    RESIDUAL_NOISE,
-    confidence,
-    half_size,
-    residual_ratio,
-    warp_energy,
-)
+from restore.align.confidence import confidence, half_size, residual_ratio, warp_energy
 from restore.align.flow import DISFlow, FlowEstimator, global_shift, search_image
 from restore.align.warp import compose, resize_flow, warp
 
@@ -48,8 +42,6 @@ class View:
     to_previous: Motion | None = None
     doubt: Array | None = None
     """Variance that the picture's own detail adds where motion is off by a little, (h, w)."""
-    restored: Array | None = None
-    """The frame as an earlier pass restored it, shape (H, W, 3)."""
 
     @classmethod
     def of(cls, image: Array) -> View:
@@ -69,8 +61,6 @@ class Aligned:
     """Σw² of the warp, shape (H, W): the factor on the neighbour's noise variance."""
     motion: Motion
     """The flow used, at half size."""
-    restored: Array | None = None
-    """The neighbour as an earlier pass restored it, warped alike."""
 
 
 class Aligner:
@@ -127,8 +117,6 @@ class Aligner:
     ) -> Aligned:
         """Warp a neighbour onto the reference and say where it can be trusted.
 
-        Frames that were restored before are compared as such: motion and occlusion show better.
-
         Args:
             views: Linked frames of one shot.
             reference: Index of the frame to be restored.
@@ -137,15 +125,9 @@ class Aligner:
         """
         motion = self.motion(views, reference, neighbour)
         back = chain(views, neighbour, reference)
-        here, there = views[reference], views[neighbour]
-        image, restored = warp_full(there.image, motion), None
+        image = warp_full(views[neighbour].image, motion)
         energy = warp_energy(motion.flow)
-        if here.restored is None or there.restored is None:
-            ratio = residual_ratio(here.image, image, variance, energy)
-        else:
-            restored = warp_full(there.restored, motion)
-            kept = variance * np.float32(RESIDUAL_NOISE**2)
-            ratio = residual_ratio(here.restored, restored, kept, energy)
+        ratio = residual_ratio(views[reference].image, image, variance, energy)
         trust = confidence(ratio, motion.flow, None if motion.uniform else back.flow)
         size = image.shape[1::-1]
         return Aligned(
@@ -153,7 +135,6 @@ class Aligner:
             cv2.resize(trust, size, interpolation=cv2.INTER_LINEAR),
             cv2.resize(energy, size, interpolation=cv2.INTER_LINEAR),
             motion,
-            restored,
         )
 
 

@@ -28,7 +28,6 @@ class Denoiser(Preconditioned):
         stem: int = 16,
         channels: tuple[int, ...] = (32, 64, 128),
         blocks: tuple[int, ...] = (1, 1, 2),
-        takes_restored: bool = False,
     ) -> None:
         """Set the widths.
 
@@ -36,11 +35,8 @@ class Denoiser(Preconditioned):
             stem: Channels of the 3D stem.
             channels: Channels of the trunk at 1/2, 1/4, 1/8 of the size.
             blocks: Residual blocks of each level of the trunk.
-            takes_restored: It is trained to see, in a second pass, the frames of the first as
-                slots behind the noisy ones.
         """
         super().__init__()
-        self.takes_restored = takes_restored
         self.multiple = 2 ** len(channels)
         self._make_stem(stem)
         self._make_trunk(stem, 2, channels, blocks)

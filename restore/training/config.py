@@ -62,10 +62,6 @@ class TrainConfig:
     """Their shares."""
     feedback: float = 0.0
     """Share of steps in which the previous output is fed back."""
-    second_pass: float = 0.0
-    """Share of steps whose frames have gone through a first pass, which the model sees, too."""
-    first: str = ""
-    """Weights of that pass: a name or a file."""
     cut_short: float = 0.3
     """Share of steps whose clips end soon after the last reference, as clips and shots do."""
 
@@ -131,8 +127,6 @@ class TrainConfig:
             raise UsageError(f'amp must be "off", "bf16" or "fp16", got "{self.amp}"')
         if self.patch % self.scale:
             raise UsageError(f"patch {self.patch} must be a multiple of scale {self.scale}")
-        if self.second_pass and not self.first:
-            raise UsageError("second_pass needs the weights of the first: give first")
         if not 0 <= self.ema < 1:
             raise UsageError(f"ema must lie in [0, 1), got {self.ema}")
 

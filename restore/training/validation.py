@@ -15,7 +15,7 @@ from restore.data.degrade import Sample
 from restore.data.noise import Camera
 from restore.memory import enlarge
 from restore.metrics.fidelity import psnr
-from restore.sequence import restore_shot, restore_twice
+from restore.sequence import restore_shot
 
 Array = np.ndarray
 
@@ -30,7 +30,6 @@ class TorchEngine:
         """Wrap a model, which stays where it is."""
         self.model = model
         self.scale = int(getattr(model, "scale", 1))
-        self.takes_restored = bool(getattr(model, "takes_restored", False))
         self.device = next(model.parameters()).device
 
     def __call__(self, hyperframe: Array) -> Array:
@@ -96,8 +95,6 @@ def validate(
 ) -> dict[str, float]:
     """Restore every sample and average the PSNR over frames and clips, group by group.
 
-    A network that takes restored frames restores every sample twice.
-
     Args:
         model: Any network that takes hyperframes.
         samples: Clips, their `meta["group"]` naming the figure they belong to.
@@ -112,10 +109,9 @@ def validate(
     model.eval()
     engine = TorchEngine(model)
     aligner = aligner_for(engine.scale)
-    run = restore_twice if engine.takes_restored else restore_shot
     groups: dict[str, list[tuple[float, float]]] = {}
     for sample in samples:
-        shot = run(sample.noisy, engine, sample.curve, slots=slots, aligner=aligner)
+        shot = restore_shot(sample.noisy, engine, sample.curve, slots=slots, aligner=aligner)
         restored = [np.clip(out, 0, 1) for out in shot]
         before = [enlarge(noisy, engine.scale) for noisy in sample.noisy]
         pairs = [

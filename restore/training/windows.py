@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import pairwise
 from typing import Protocol
 
@@ -13,10 +12,9 @@ import numpy as np
 from restore.align import View, aligner_for
 from restore.analyse import noise_map
 from restore.data.degrade import Sample
-from restore.engine import Engine, load_engine
 from restore.hyperframe import SLOT, TIME_UNIT, Slot, choose, feed_back, gather, pack, write_slot
 from restore.memory import memory_slots, pack_with_memory, remember
-from restore.sequence import reach, restore_shot
+from restore.sequence import reach
 from restore.training.config import TrainConfig
 
 Array = np.ndarray
@@ -108,7 +106,6 @@ class Plan:
     behind: int
     """Frames before the first reference."""
     frames: int
-    second_pass: bool = False
 
     @classmethod
     def draw(cls, config: TrainConfig, step: int) -> Plan:
@@ -122,8 +119,7 @@ class Plan:
             ahead = int(rng.integers(0, ahead + 1))
         # Where the future is short, the slots reach further back: up to slots - 1 frames.
         behind = int(rng.integers(0, slots - ahead))
-        second_pass = bool(rng.random() < config.second_pass) and slots > 1
-        return cls(slots, feedback, behind, behind + config.unroll + ahead, second_pass)
+        return cls(slots, feedback, behind, behind + config.unroll + ahead)
 
 
 class WindowDataset:
@@ -160,27 +156,11 @@ class WindowDataset:
     def windows(self, step: int, index: int, plan: Plan) -> list[tuple[Array, Array, Link | None]]:
         """Align and pack every reference of one clip."""
         sample = self.clips.sample(step, index, frames=plan.frames)
-        sigma = sample.curve.mean_sigma
         views = [self.aligner.view(image) for image in sample.noisy]
-        if plan.second_pass:
-            views, sigma = list(self._restored(sample, plan.slots)), 0.0
         if plan.slots > 1:
             for previous, current in pairwise(views):
-                self.aligner.link(previous, current, sigma)
+                self.aligner.link(previous, current, sample.curve.mean_sigma)
         return list(self._references(sample, views, plan))
-
-    @cached_property
-    def _first(self) -> Engine:
-        return load_engine(self.config.first, device="cpu", threads=1)
-
-    def _restored(self, sample: Sample, slots: int) -> Iterator[View]:
-        """Look at a clip's frames through a first pass."""
-        noisy, aligner = sample.noisy, self.aligner
-        shot = restore_shot(noisy, self._first, sample.curve, slots=slots, aligner=aligner)
-        for image, guide in zip(noisy, shot, strict=True):
-            view = aligner.view(image, guide)
-            view.restored = guide
-            yield view
 
     def _references(
         self, sample: Sample, views: list[View], plan: Plan

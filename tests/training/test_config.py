@@ -67,7 +67,6 @@ def test_overrides_win_over_the_file(tmp_path: Path) -> None:
         ({"slots": [3]}, "pair up"),
         ({"amp": "fp8"}, "amp"),
         ({"ema": 1.0}, "ema"),
-        ({"second_pass": 0.5}, "give first"),
     ],
 )
 def test_what_cannot_work_is_named(values, message: str) -> None:
