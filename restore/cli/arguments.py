@@ -180,6 +180,11 @@ def add_selecting(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--compare", action="store_true", help="before and after side by side, to look at"
     )
+    group.add_argument(
+        "--report",
+        metavar="FILE",
+        help="write an HTML page to look at: before and after, what was removed, figures",
+    )
 
 
 def add_encoding(parser: argparse.ArgumentParser) -> None:

@@ -5,13 +5,12 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import json
-import shlex
 import sys
 
 from restore.cli.arguments import Parser, parser_of_files
 from restore.cli.guard import guarded
 from restore.cli.progress import ProgressDisplay
-from restore.cli.restoring import restore_one, run
+from restore.cli.restoring import run
 from restore.cli.versions import told_instead
 
 PROG = "restore-denoise"
@@ -26,11 +25,6 @@ def make_parser() -> Parser:
         "Remove noise from a video; sound, timestamps and everything else stay.",
     )
     parser.set_defaults(scale=1, denoise=False)
-    parser.add_argument(
-        "--report",
-        metavar="FILE",
-        help="write an HTML page to look at: before and after, what was removed, figures",
-    )
     parser.add_argument(
         "--demo",
         nargs="?",
@@ -58,41 +52,7 @@ def main(argv: list[str] | None = None) -> int:
             parser.error("--demo brings its own sample: give no files")
         work = told_instead(args) or (lambda: _demo(args))
         return guarded(PROG, work, traceback=args.traceback)
-    if args.report:
-        if args.compare:
-            parser.error("--report compares input and output itself: leave out --compare")
-        if args.out_dir is not None:
-            parser.error("--report is about one file: leave out --out-dir")
-        if "-" in args.files:
-            parser.error("--report reads both files again: a pipe cannot be read twice")
-    command = shlex.join([PROG, *arguments])
-    return run(parser, args, lambda args, prog: _denoise(args, prog, command))
-
-
-def _denoise(args: argparse.Namespace, prog: str, command: str) -> int:
-    if args.report:
-        from restore.report import check_writable
-
-        check_writable(args.report, overwrite=args.overwrite)
-    restore_one(args, prog)
-    if args.report:
-        _write_report(args, command)
-    return 0
-
-
-def _write_report(args: argparse.Namespace, command: str) -> None:
-    from restore.report import write_report
-
-    write_report(
-        args.report,
-        *args.files,
-        start=args.start,
-        duration=args.duration,
-        command=command,
-        overwrite=args.overwrite,
-    )
-    if not (args.quiet or args.json):
-        print(f"{args.report}: before and after, to look at", file=sys.stderr)
+    return run(parser, args, arguments)
 
 
 def _demo(args: argparse.Namespace) -> int:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import json
+import shlex
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
@@ -23,18 +24,16 @@ if TYPE_CHECKING:
     from restore.pipeline import Summary
 
 
-def run(
-    parser: Parser,
-    args: argparse.Namespace,
-    one: Callable[[argparse.Namespace, str], int] | None = None,
-) -> int:
+def run(parser: Parser, args: argparse.Namespace, arguments: Sequence[str]) -> int:
     """Do what the arguments say; returns the exit code.
 
     Args:
         parser: The command's parser, which reports what does not fit together.
         args: What it read.
-        one: Restores one file, given the name of the command; default: `restore_one`.
+        arguments: What it read it from; shown in a report.
     """
+    if args.report:
+        _check_report(parser, args)
     keep_memory()
     prog = parser.prog
     work = told_instead(args)
@@ -45,17 +44,47 @@ def run(
     elif work is None:
         if len(args.files) != 2:
             parser.error("needs two files, IN and OUT, or --out-dir FOLDER")
-        work = partial(one or restore_one, args, prog)
+        work = partial(restore_one, args, prog, shlex.join([prog, *arguments]))
     return guarded(prog, work, traceback=args.traceback)
 
 
-def restore_one(args: argparse.Namespace, prog: str) -> int:
-    """Restore the one file of the arguments; returns the exit code."""
+def _check_report(parser: Parser, args: argparse.Namespace) -> None:
+    if args.compare:
+        parser.error("--report compares input and output itself: leave out --compare")
+    if args.out_dir is not None:
+        parser.error("--report is about one file: leave out --out-dir")
+    if "-" in args.files:
+        parser.error("--report reads both files again: a pipe cannot be read twice")
+
+
+def restore_one(args: argparse.Namespace, prog: str, command: str) -> int:
+    """Restore the one file of the arguments, report it if asked; returns the exit code."""
     source, target = args.files
+    if args.report:
+        from restore.report import check_writable
+
+        check_writable(args.report, overwrite=args.overwrite)
     summary = restore_file(args, source, target, prog)
     if args.json:
         _print_json(dataclasses.asdict(summary), sys.stderr if target == "-" else sys.stdout)
+    if args.report:
+        _write_report(args, command)
     return 0
+
+
+def _write_report(args: argparse.Namespace, command: str) -> None:
+    from restore.report import write_report
+
+    write_report(
+        args.report,
+        *args.files,
+        start=args.start,
+        duration=args.duration,
+        command=command,
+        overwrite=args.overwrite,
+    )
+    if not (args.quiet or args.json):
+        print(f"{args.report}: before and after, to look at", file=sys.stderr)
 
 
 def restore_all(args: argparse.Namespace, prog: str) -> int:

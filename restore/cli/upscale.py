@@ -38,7 +38,8 @@ def main(argv: list[str] | None = None) -> int:
         Exit code: 0, or that of the error (see `restore.errors`).
     """
     parser = make_parser()
-    return run(parser, parser.parse_files(list(sys.argv[1:] if argv is None else argv)))
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    return run(parser, parser.parse_files(arguments), arguments)
 
 
 if __name__ == "__main__":

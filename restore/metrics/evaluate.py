@@ -10,6 +10,7 @@ import numpy as np
 
 from restore.errors import InputError
 from restore.io import Frame, Seconds, VideoReader, to_rgb
+from restore.memory import enlarge
 from restore.metrics.blind import NoReference
 from restore.metrics.clip import FullReference, Sampling
 from restore.metrics.fidelity import Image
@@ -158,19 +159,20 @@ def evaluate_blind(
     """Compare restored files with their own noisy input, without a reference.
 
     Arguments, result and errors are those of `evaluate`; frames that not all files have are left
-    out.
+    out. Enlarged files are compared with their input enlarged bicubically.
     """
     with ExitStack() as stack:
         reader, readers = open_all(stack, source, outputs, start, duration)
-        matcher = Matcher(reader, readers, align=align)
+        matcher = Matcher(reader, readers, align=align, enlarged=True)
         total = reader.info.frame_count
         step = sampling_for(total, lpips=False, every=every).pair_step
-        meter = NoReference(reader.info.height, reader.info.width, len(readers), step)
+        height, width = (side * matcher.scale for side in (reader.info.height, reader.info.width))
+        meter = NoReference(height, width, len(readers), step)
         times: list[float] = []
         for done, (frame, others) in enumerate(matcher, 1):
             after = [picture(other) for other in others if other is not None]
             if len(after) == len(others):
-                meter.add(picture(frame), after)
+                meter.add(enlarge(picture(frame), matcher.scale), after)
                 times.append(float(frame.time or 0))
             if progress:
                 progress(done, total)

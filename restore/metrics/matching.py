@@ -55,10 +55,12 @@ class Matcher:
     Args:
         reference: Open reader.
         others: Open readers of the same picture size.
+        enlarged: Whether the others may all be larger, by the same whole factor.
         align: 'pts', or 'index' to count frames in all files.
 
     Attributes:
         notes: What did not match, one line each; complete after the iteration.
+        scale: Side of the others' pictures over that of the reference's; 1 unless `enlarged`.
 
     Raises:
         InputError: If a file has another picture size than the reference.
@@ -66,20 +68,29 @@ class Matcher:
     """
 
     def __init__(
-        self, reference: VideoReader, others: Sequence[VideoReader], *, align: str = "pts"
+        self,
+        reference: VideoReader,
+        others: Sequence[VideoReader],
+        *,
+        align: str = "pts",
+        enlarged: bool = False,
     ) -> None:
         if align not in ALIGNMENTS:
             raise UsageError(f"align must be one of {', '.join(ALIGNMENTS)}, not {align!r}")
         self._reference = reference
         self._others = others
-        size = (reference.info.width, reference.info.height)
+        width, height = reference.info.width, reference.info.height
+        self.scale = max(others[0].info.width // width, 1) if enlarged and others else 1
         for other in others:
-            if (other.info.width, other.info.height) != size:
+            size = (other.info.width, other.info.height)
+            if size != (width * self.scale, height * self.scale):
                 raise InputError(
-                    f"{other.path}: {other.info.width}x{other.info.height} pixels, but "
-                    f"{reference.path} has {size[0]}x{size[1]}; bring both to one size first"
+                    f"{other.path}: {size[0]}x{size[1]} pixels, but "
+                    f"{reference.path} has {width}x{height}; bring both to one size first"
                 )
         self.notes: list[str] = []
+        if self.scale > 1:
+            self.notes.append(f"{reference.path}: enlarged bicubically by {self.scale} to compare")
         images = [reader.path for reader in (reference, *others) if reader.video_index is None]
         self._count = align == "index" or bool(images)
         if images and align == "pts" and len(images) <= len(others):

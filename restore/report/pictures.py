@@ -10,6 +10,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
+from restore.memory import enlarge
 from restore.metrics.evaluate import Evaluation, open_all, picture
 from restore.metrics.fidelity import Image
 from restore.metrics.matching import Matcher
@@ -70,11 +71,13 @@ def collect(evaluations: Sequence[Evaluation]) -> Gallery:
             stack, first.reference, [e.output for e in evaluations], first.start, first.duration
         )
         turns = source.info.rotation // 90
-        for number, (frame, others) in enumerate(Matcher(source, readers, align=first.align)):
+        matcher = Matcher(source, readers, align=first.align, enlarged=first.blind)
+        for number, (frame, others) in enumerate(matcher):
             wanted = [still for still in stills if still.frame == number]
             moving = [loop for loop, (a, b) in zip(loops, spans, strict=True) if a <= number < b]
             if wanted or moving:
-                images = [None if x is None else picture(x) for x in (frame, *others)]
+                images = [None if x is None else picture(x) for x in others]
+                images.insert(0, enlarge(picture(frame), matcher.scale))
                 for still in wanted:
                     _fill_still(still, images, turns)
                 for loop in moving:

@@ -44,11 +44,23 @@ def test_denoise_takes_both_models(
     assert target.is_file()
 
 
+def test_the_report_compares_with_the_enlarged_input(
+    two_frame_clip: Path, weights: Path, tmp_path: Path
+) -> None:
+    target, page = tmp_path / "out.mkv", tmp_path / "page.html"
+    asked = [str(two_frame_clip), str(target), "--model", str(weights), "--report", str(page)]
+    assert upscale.main([*asked, "--quiet"]) == 0
+    text = page.read_text()
+    assert "restore-upscale" in text
+    assert "enlarged bicubically by 2" in text
+
+
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
         (("in.mkv", "out.mkv", "--scale", "5"), "invalid choice"),
         (("in.mkv",), "needs two files"),
+        (("in.mkv", "-", "--report", "page.html"), "a pipe cannot be read twice"),
     ],
 )
 def test_mistakes_in_one_line(
