@@ -15,12 +15,12 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from restore.align import Aligner, View, aligner_for
-from restore.analyse import UNSEEN, CutDetector, NoiseCurve, noise_map
+from restore.align import Aligner, aligner_for
+from restore.analyse import UNSEEN, CutDetector, NoiseCurve
 from restore.analyse.follow import MEASURED, follow_noise
 from restore.handover import Handover
-from restore.hyperframe import Slot, choose, feed_back, gather, pack
-from restore.memory import pack_with_memory, reduce, remember
+from restore.memory import reduce
+from restore.window import Window
 
 Array = np.ndarray
 Item = TypeVar("Item")
@@ -52,70 +52,9 @@ PRESETS = {
 """Presets by name."""
 
 
-def reach(slots: int) -> int:
-    """Return how many frames ahead a hyperframe of that many slots may look."""
-    return slots // 2
-
-
 def scale_of(engine: Engine) -> int:
     """Return the enlargement by a model; 1 if it says nothing."""
     return int(getattr(engine, "scale", 1))
-
-
-class _Window:
-    """The frames of a shot that are looked at, linked, and the one to be restored among them."""
-
-    def __init__(
-        self,
-        source: Iterator[tuple[Array, NoiseCurve, Array | None]],
-        slots: int,
-        aligner: Aligner,
-        reference: int,
-    ) -> None:
-        self._source, self._slots, self._aligner = source, slots, aligner
-        self._exhausted = False
-        self.views: list[View] = []
-        self.noise: list[NoiseCurve] = []
-        self.reference = reference
-
-    def fill(self) -> bool:
-        """Read as far ahead as is looked, forget what is no longer; False after the last frame."""
-        while not self._exhausted and len(self.views) <= self.reference + reach(self._slots):
-            item = next(self._source, None)
-            if item is None:
-                self._exhausted = True
-            else:
-                self._append(*item)
-        surplus = max(self.reference - (self._slots - 1), 0)
-        del self.views[:surplus], self.noise[:surplus]
-        self.reference -= surplus
-        return self.reference < len(self.views)
-
-    def gather(self, sigma: Array, *, feedback: bool) -> list[Slot]:
-        """Align neighbours to the reference; with feedback one fewer."""
-        ahead = len(self.views) - 1 - self.reference
-        offsets = choose(self._slots, self.reference, ahead, feedback=feedback)
-        return gather(self.views, self.reference, offsets, sigma, self._aligner)
-
-    def sigma(self) -> Array:
-        """Return the σ map of the reference."""
-        return noise_map(self.noise[self.reference], self.views[self.reference].image)
-
-    def pack(self, parts: list[Slot], sigma: Array, previous: Array | None, scale: int) -> Array:
-        """Lay slots and, if it is given, the previous output out as a hyperframe."""
-        if previous is None:
-            return pack(parts) if scale == 1 else pack_with_memory(parts, scale, None)
-        near = self.views[self.reference], self.views[self.reference - 1]
-        if scale == 1:
-            return pack([feed_back(previous, *near, sigma), *parts])
-        return pack_with_memory(parts, scale, remember(previous, *near, sigma, scale))
-
-    def _append(self, image: Array, curve: NoiseCurve, guide: Array | None) -> None:
-        self.views.append(self._aligner.view(image, guide))
-        self.noise.append(curve)
-        if self._slots > 1 and len(self.views) > 1:
-            sigma = curve.mean_sigma if guide is None else 0.0
-            self._aligner.link(self.views[-2], self.views[-1], sigma)
 
 
 def restore_shot(
@@ -151,7 +90,7 @@ def restore_shot(
     """
     known = repeat(curves) if isinstance(curves, NoiseCurve) else curves
     source = zip(images, known, repeat(None) if guides is None else guides, strict=False)
-    window = _Window(source, slots, aligner, behind)
+    window = Window(source, slots, aligner, behind)
     scale = scale_of(engine)
     remembers = (scale > 1 if feedback is None else feedback) and slots > 1
     working: Future[Array] | None = None

@@ -8,7 +8,8 @@ from motion_scenes import noisy, panning
 from restore.align import Aligner, View
 from restore.analyse import UNSEEN, NoiseCurve, noise_map
 from restore.hyperframe import SLOT, choose, feed_back, gather, pack, unpack
-from restore.sequence import PRESETS, reach, restore_shot, restore_shots
+from restore.sequence import PRESETS, restore_shot, restore_shots
+from restore.window import reach
 
 CURVE = NoiseCurve((0.002, 0.001, 0.0), (0.001, 0.001, 0.001))
 

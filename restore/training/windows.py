@@ -14,8 +14,8 @@ from restore.analyse import noise_map
 from restore.data.degrade import Sample
 from restore.hyperframe import SLOT, TIME_UNIT, Slot, choose, feed_back, gather, pack, write_slot
 from restore.memory import memory_slots, pack_with_memory, remember
-from restore.sequence import reach
 from restore.training.config import TrainConfig
+from restore.window import reach
 
 Array = np.ndarray
 
