@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import chain, groupby, islice, repeat, tee
 from typing import Any, TypeVar
@@ -93,26 +92,11 @@ def restore_shot(
     window = Window(source, slots, aligner, behind)
     scale = scale_of(engine)
     remembers = (scale > 1 if feedback is None else feedback) and slots > 1
-    working: Future[Array] | None = None
-    # The next frame is aligned while the model works on this one.
-    with ThreadPoolExecutor(1) as thread:
-        while window.fill():
-            fed = remembers and (working is not None or previous is not None)
-            sigma = window.sigma()
-            parts = window.gather(sigma, feedback=fed and scale == 1)
-            done = None if working is None else _as_picture(working.result())
-            previous = previous if done is None else done
-            hyperframe = window.pack(parts, sigma, previous if fed else None, scale)
-            working = thread.submit(engine, hyperframe)
-            window.reference += 1
-            if done is not None:
-                yield done
-        if working is not None:
-            yield _as_picture(working.result())
-
-
-def _as_picture(channels: Array) -> Array:
-    return np.ascontiguousarray(np.moveaxis(channels, 0, 2))
+    while window.fill():
+        hyperframe = window.hyperframe(previous if remembers else None, scale)
+        previous = np.ascontiguousarray(np.moveaxis(engine(hyperframe), 0, 2))
+        yield previous
+        window.reference += 1
 
 
 def restore_twice(

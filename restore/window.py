@@ -8,7 +8,7 @@ import numpy as np
 
 from restore.align import Aligner, View
 from restore.analyse import NoiseCurve, noise_map
-from restore.hyperframe import Slot, choose, feed_back, gather, pack
+from restore.hyperframe import choose, feed_back, gather, pack
 from restore.memory import pack_with_memory, remember
 
 Array = np.ndarray
@@ -56,21 +56,17 @@ class Window:
         self.reference -= surplus
         return self.reference < len(self.views)
 
-    def gather(self, sigma: Array, *, feedback: bool) -> list[Slot]:
-        """Align neighbours to the reference; with feedback one fewer."""
-        ahead = len(self.views) - 1 - self.reference
-        offsets = choose(self._slots, self.reference, ahead, feedback=feedback)
-        return gather(self.views, self.reference, offsets, sigma, self._aligner)
-
-    def sigma(self) -> Array:
-        """Return the σ map of the reference."""
-        return noise_map(self.noise[self.reference], self.views[self.reference].image)
-
-    def pack(self, parts: list[Slot], sigma: Array, previous: Array | None, scale: int) -> Array:
-        """Lay slots and, if it is given, the previous output out as a hyperframe."""
+    def hyperframe(self, previous: Array | None, scale: int) -> Array:
+        """Align neighbours and previous output to the reference and lay them out."""
+        views, reference = self.views, self.reference
+        sigma = noise_map(self.noise[reference], views[reference].image)
+        ahead = len(views) - 1 - reference
+        takes_slot = previous is not None and scale == 1
+        offsets = choose(self._slots, reference, ahead, feedback=takes_slot)
+        parts = gather(views, reference, offsets, sigma, self._aligner)
         if previous is None:
             return pack(parts) if scale == 1 else pack_with_memory(parts, scale, None)
-        near = self.views[self.reference], self.views[self.reference - 1]
+        near = views[reference], views[reference - 1]
         if scale == 1:
             return pack([feed_back(previous, *near, sigma), *parts])
         return pack_with_memory(parts, scale, remember(previous, *near, sigma, scale))
