@@ -29,7 +29,7 @@ import numpy as np
 import torch
 
 from restore.align import Aligner
-from restore.analyse import UNSEEN, estimate_noise
+from restore.analyse import estimate_noise, told
 from restore.data.degrade import Sample
 from restore.engine import load_engine
 from restore.errors import InputError, RestoreError, UsageError
@@ -115,7 +115,7 @@ def noisy_clips(clean: Array, args: argparse.Namespace) -> list[Sample]:
 def restored(sample: Sample, engine: Engine, slots: int, estimate: bool) -> tuple[Array, float]:
     """Restore a clip; return it clipped to [0, 1] and the CPU seconds it took."""
     begin = time.process_time()
-    curve = estimate_noise(list(sample.noisy)).plus(UNSEEN) if estimate else sample.curve
+    curve = told(estimate_noise(list(sample.noisy))) if estimate else sample.curve
     aligner = Aligner()
     shot = restore_shot(sample.noisy, engine, curve, slots=slots, aligner=aligner)
     return np.stack([np.clip(frame, 0, 1) for frame in shot]), time.process_time() - begin

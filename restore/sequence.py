@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from restore.align import Aligner, aligner_for
-from restore.analyse import UNSEEN, CutDetector, NoiseCurve
+from restore.analyse import CutDetector, NoiseCurve, told
 from restore.analyse.follow import MEASURED, follow_noise
 from restore.handover import Handover
 from restore.memory import reduce
@@ -189,12 +189,12 @@ def _continue_shot(
     found, curves = tee(
         follow_noise((picture(m[0]) for m in measured), sigma, state.curves, state.age)
     )
-    told = found if sigma is not None else (curve.plus(UNSEEN) for curve in found)
+    noise = found if sigma is not None else map(told, found)
     run = restore_shot if preset.passes == 1 else restore_twice
     restored = run(
         (picture(marked[0]) for marked in shown),
         engine,
-        told,
+        noise,
         slots=preset.slots,
         aligner=aligner,
         behind=state.behind,

@@ -24,6 +24,10 @@ from restore.analyse.noise import FloatArray, NoiseCurve
 
 Float64Array = npt.NDArray[np.float64]
 
+UNSEEN = 4 / 255
+"""σ that a model is told beside a measured one: an encoder drops detail where no quiet block shows
+it. Whether it did, the model sees better than any measurement; told of nothing it would not act."""
+
 _MAX_FRAMES = 5
 _MAX_BLOCKS = 2400  # a frame of 854 × 480 has 6360
 _MIN_BLOCKS = 12
@@ -39,11 +43,6 @@ _HIGH_SHARE = ((0.5, 0.61, 1.0), (0.5, 0.69, 1.0))  # σ of the high band over �
 _LOST = ((0.5, 0.61), (1.22, 1.04))  # σ of all pixels over σ of quiet blocks, without their mean
 # Compression of a nearly clean clip costs detail which no quiet block shows.
 _DETAIL, _DETAIL_SCALE = ((0.48, 0.60), (0.8, 0.0)), (7 / 255) ** 2
-
-
-UNSEEN = 4 / 255
-"""σ that a model is told beside a measured one: an encoder drops detail where no quiet block shows
-it. Whether it did, the model sees better than any measurement; told of nothing it would not act."""
 
 
 def estimate_noise(frames: Sequence[FloatArray]) -> NoiseCurve:
@@ -71,6 +70,11 @@ def estimate_noise(frames: Sequence[FloatArray]) -> NoiseCurve:
     fits = [_fit_channel(blocks, channel) for channel in range(3)]
     red, green, blue = fits
     return NoiseCurve((red[0], green[0], blue[0]), (red[1], green[1], blue[1]))
+
+
+def told(measured: NoiseCurve) -> NoiseCurve:
+    """Return what a model is told of a measured curve: the same with `UNSEEN` beside it."""
+    return measured.plus(UNSEEN)
 
 
 def _stack(frames: Sequence[FloatArray]) -> FloatArray:

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
-from restore.analyse import UNSEEN, NoiseCurve, estimate_noise
+from restore.analyse import NoiseCurve, estimate_noise, told
 from restore.data.compress import Compress
 from restore.data.curves import oracle_curve, plausible, with_error
 from restore.data.noise import (
@@ -182,7 +182,7 @@ def degrade(
         curve, origin = with_error(truth, rng, usual=0.15, rare=0.45), "oracle"
         if rng.random() < recipe.estimated_share:
             measured = (estimator or estimate_noise)(list(noisy))
-            curve, origin = plausible(measured, truth, rng).plus(UNSEEN), "measured"
+            curve, origin = told(plausible(measured, truth, rng)), "measured"
     steps = [{"name": step.name, **asdict(step)} for step in drawn.steps]  # type: ignore[call-overload]
     return Sample(clean, noisy, curve, {"degradations": steps, "curve": origin})
 

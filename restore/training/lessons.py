@@ -19,7 +19,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from restore.analyse import UNSEEN, estimate_noise
+from restore.analyse import estimate_noise, told
 from restore.data import Sample
 from restore.data.datasets import ClipDataset
 from restore.errors import RestoreError, UsageError
@@ -62,7 +62,7 @@ class WithUnlabelled:
         if rng.random() >= self.share:
             return self.labelled.sample(step, index, frames=frames)
         real = self.unlabelled.sample(step, index, frames=frames).clean
-        return Sample(np.full_like(real, np.nan), real, estimate_noise(list(real)).plus(UNSEEN))
+        return Sample(np.full_like(real, np.nan), real, told(estimate_noise(list(real))))
 
 
 def make_lessons(
