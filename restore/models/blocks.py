@@ -27,6 +27,12 @@ class ResidualBlock(nn.Module):
         """Map (B, C, H, W) to the same shape."""
         return x + self.second(torch.relu(self.first(x)))
 
+    @torch.no_grad()
+    def become_identity(self) -> None:
+        """Add nothing to the input; training can still change that."""
+        self.second.weight.zero_()
+        self.second.bias.zero_()  # type: ignore[union-attr]
+
 
 class Trunk(nn.Module):
     """A U-shaped 2D trunk: residual blocks at falling resolution, added back on the way up.
@@ -73,6 +79,26 @@ class Trunk(nn.Module):
 def stage(channels: int, count: int) -> nn.Sequential:
     """Return `count` residual blocks in a row."""
     return nn.Sequential(*(ResidualBlock(channels) for _ in range(count)))
+
+
+def load_shallower(model: nn.Module, state: dict[str, Tensor]) -> None:
+    """Load the weights of the same network, which may have had fewer residual blocks.
+
+    Blocks that the weights lack become the identity: the network answers as before and has more
+    to learn with.
+
+    Raises:
+        RuntimeError: If anything else differs.
+    """
+    missing, unexpected = model.load_state_dict(state, strict=False)
+    lacking = set(missing)
+    for name, block in model.named_modules():
+        keys = {f"{name}.{key}" for key in block.state_dict()}
+        if isinstance(block, ResidualBlock) and keys <= lacking:
+            block.become_identity()
+            lacking -= keys
+    if lacking or unexpected:
+        raise RuntimeError(f"missing {sorted(lacking)}, unexpected {unexpected}")
 
 
 class AlongTime(nn.Conv3d):

@@ -19,6 +19,7 @@ from restore.data.sampling import SAMPLERS
 from restore.data.sources import Source
 from restore.errors import InterruptedRun, UsageError
 from restore.models import MODELS
+from restore.models.blocks import load_shallower
 from restore.models.student import OnHyperframes
 from restore.training.config import TrainConfig
 from restore.training.loop import Trainer
@@ -117,7 +118,7 @@ def build(config: TrainConfig) -> nn.Module:
 
         state = load_model(config.init)[0].state_dict()
         try:
-            model.load_state_dict(state)
+            load_shallower(model, state)
         except RuntimeError:
             message = f"init: {config.init} does not fit {config.model} {config.model_config}"
             raise UsageError(message) from None

@@ -25,7 +25,8 @@ class TrainConfig:
     model_config: dict[str, Any] = field(default_factory=dict)
     """Overrides of that model's own configuration."""
     init: str = ""
-    """Weights to start from: a name or a file; empty starts from scratch."""
+    """Weights to start from: a name or a file; empty starts from scratch. They may be those of the
+    same network with fewer residual blocks: the new ones start as the identity."""
 
     data: tuple[str, ...] = ()
     """Folders of videos, frames or photographs; empty takes the built-in photographs."""
