@@ -24,10 +24,8 @@ Run = Callable[[Array], Array]
 
 RUNTIMES = ("auto", "onnx", "openvino", "torch")
 PACKAGES = {"onnx": "onnxruntime", "openvino": "openvino", "torch": "torch"}
-MARGIN = 72
-"""Overlap of tiles: more than the receptive field of the trunk, 62 pixels to each side."""
-SMALL_MARGIN = 24
-"""The same where the picture is enlarged: that trunk sees 13 pixels to each side."""
+MARGIN = 160
+"""Overlap of tiles for a file that does not say how far its model sees: the largest of ours."""
 MULTIPLE = 8
 WHOLE = 2_500_000
 """Pixels up to which a picture is restored in one piece: full HD takes about 1.5 GB."""
@@ -57,6 +55,7 @@ class Engine:
         tile: int | None = None,
         scale: int = 1,
         single: bool = False,
+        margin: int = MARGIN,
     ) -> None:
         """Wrap a function that runs a batch.
 
@@ -68,9 +67,10 @@ class Engine:
             scale: Enlargement by the model.
             single: The model takes one picture and its σ, shape (1, 6, H, W), not a hyperframe;
                 neighbours need not be aligned for it.
+            margin: Pixels to each side that the model sees.
         """
         self.run, self.name, self.runtime, self.tile = run, name, runtime, tile
-        self.scale, self.single = scale, single
+        self.scale, self.single, self.margin = scale, single, margin
 
     def __call__(self, hyperframe: Array) -> Array:
         """Restore one picture.
@@ -111,10 +111,8 @@ class Engine:
         return self.run(hyperframe[None])[0]
 
     def _tiled(self, hyperframe: Array, tile: int) -> Array:
-        margin = MARGIN if self.scale == 1 else SMALL_MARGIN
-        return run_tiled(
-            self._whole, hyperframe, tile=tile, margin=margin, multiple=MULTIPLE, scale=self.scale
-        )
+        steps = {"tile": tile, "margin": self.margin, "multiple": MULTIPLE, "scale": self.scale}
+        return run_tiled(self._whole, hyperframe, **steps)
 
 
 def load_engine(
@@ -149,12 +147,19 @@ def load_engine(
     kind = _choose(name_or_path, runtime, device)
     name = Path(name_or_path).stem if is_path(name_or_path) else str(name_or_path)
     if kind == "torch":
-        run, takes = _torch(name_or_path, device, threads)
+        run, takes, margin = _torch(name_or_path, device, threads)
     else:
         path = find(name_or_path, ".onnx")
-        run, takes = (_onnx if kind == "onnx" else _openvino)(path, threads)
-    scale, single = scale_of_input(takes), takes == SINGLE_INPUT
-    return Engine(run, name=name, runtime=kind, tile=tile, scale=scale, single=single)
+        run, takes, margin = (_onnx if kind == "onnx" else _openvino)(path, threads)
+    return Engine(
+        run,
+        name=name,
+        runtime=kind,
+        tile=tile,
+        scale=scale_of_input(takes),
+        single=takes == SINGLE_INPUT,
+        margin=margin,
+    )
 
 
 def _device(device: str, runtime: str) -> str:
@@ -211,7 +216,11 @@ def input_of(model: nn.Module) -> str:
     return INPUT if scale == 1 else f"{INPUT}_x{scale}"
 
 
-def _torch(name_or_path: str | Path, device: str, threads: int) -> tuple[Run, str]:
+Loaded = tuple[Run, str, int]
+"""A model that runs, the name of its input, and the pixels to each side that it sees."""
+
+
+def _torch(name_or_path: str | Path, device: str, threads: int) -> Loaded:
     import torch
 
     try:
@@ -228,10 +237,10 @@ def _torch(name_or_path: str | Path, device: str, threads: int) -> tuple[Run, st
         with torch.inference_mode():
             return model(torch.from_numpy(batch).to(where)).float().cpu().numpy()
 
-    return run, input_of(model)
+    return run, input_of(model), int(model.margin)  # type: ignore[arg-type]
 
 
-def _onnx(path: Path, threads: int) -> tuple[Run, str]:
+def _onnx(path: Path, threads: int) -> Loaded:
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
@@ -251,17 +260,20 @@ def _onnx(path: Path, threads: int) -> tuple[Run, str]:
     def run(batch: Array) -> Array:
         return session.run(None, {name: batch})[0]
 
-    return run, name
+    told = session.get_modelmeta().custom_metadata_map
+    return run, name, int(told.get("margin", MARGIN))
 
 
-def _openvino(path: Path, threads: int) -> tuple[Run, str]:
+def _openvino(path: Path, threads: int) -> Loaded:
     import openvino
 
     settings: dict[str, Any] = {"PERFORMANCE_HINT": "LATENCY", "INFERENCE_PRECISION_HINT": "f32"}
     if threads:
         settings["INFERENCE_NUM_THREADS"] = threads
     try:
-        model = openvino.Core().compile_model(str(path), "CPU", settings)
+        core = openvino.Core()
+        read = core.read_model(str(path))
+        model = core.compile_model(read, "CPU", settings)
     except RuntimeError as error:
         reason = str(error).splitlines()[0]
         raise WeightsError(f"{path}: OpenVINO cannot load it ({reason})") from None
@@ -269,7 +281,9 @@ def _openvino(path: Path, threads: int) -> tuple[Run, str]:
     def run(batch: Array) -> Array:
         return model(batch)[0]
 
-    return run, model.inputs[0].any_name
+    where = ["framework", "margin"]
+    margin = int(read.get_rt_info(where).astype(str)) if read.has_rt_info(where) else MARGIN
+    return run, model.inputs[0].any_name, margin
 
 
 def _out_of_memory(error: Exception) -> bool:

@@ -33,7 +33,9 @@ def exported(files: tuple[Path, Path]) -> Path:
 def test_the_file_says_what_it_takes(exported: Path) -> None:
     proto = onnx.load(exported)
     assert [i.name for i in proto.graph.input] == ["hyperframe_x2"]
-    assert {p.key: p.value for p in proto.metadata_props}["scale"] == "2"
+    told = {p.key: p.value for p in proto.metadata_props}
+    assert told["scale"] == "2"
+    assert told["margin"] == str(load_model(exported.with_suffix(".safetensors"))[0].margin)
 
 
 def test_a_network_without_empty_channels_exports(tmp_path: Path) -> None:
@@ -55,7 +57,7 @@ def test_runtimes_agree(
     model = load_model(files[0])[0]
     hyperframe = example(model, slots, *size)
     engine = load_engine(files[0] if runtime == "torch" else exported, runtime=runtime)
-    assert engine.scale == 2
+    assert (engine.scale, engine.margin) == (2, model.margin)
     with torch.inference_mode():
         expected = model(hyperframe)[0].numpy()
     np.testing.assert_allclose(engine(hyperframe[0].numpy()), expected, atol=1e-4)

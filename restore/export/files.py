@@ -64,6 +64,7 @@ def export_onnx(
         raise UsageError(f"precision {precision} is unknown; choose {', '.join(PRECISIONS)}")
     model, entry = load_model(name_or_path)
     single = isinstance(model, Student)
+    scale, margin = int(getattr(model, "scale", 1)), int(model.margin)  # type: ignore[arg-type]
     if precision == "int8" and not single:
         raise UsageError(f"{name_or_path}: 8 bits are for single-frame networks; use --fp16")
     proto = to_proto(model)
@@ -73,14 +74,14 @@ def export_onnx(
         proto = quantise(proto, [noisy for _, noisy in pictures(calibration, range(12))])
     digest = hashlib.sha256(find(name_or_path).read_bytes()).hexdigest()
     described = {"name": entry.name, "precision": precision, "sha256": digest}
-    describe(proto, described | _layout(single, int(getattr(model, "scale", 1))))
+    describe(proto, described | _layout(single, scale, margin))
     content = proto.SerializeToString()
     found = quality(model, content, calibration) if precision == "int8" else check(model, content)
     write_whole(path, content)
     return found
 
 
-def _layout(single: bool, scale: int) -> dict[str, str]:
+def _layout(single: bool, scale: int, margin: int) -> dict[str, str]:
     """Return what a user of a file has to know about its input and output."""
     channels = "R, G, B, sigma R, G, B" if single else "R, G, B, time, confidence, sigma R, G, B"
     return {
@@ -88,6 +89,7 @@ def _layout(single: bool, scale: int) -> dict[str, str]:
         "channels": channels + ("" if single else f"; once a slot; time in {TIME_UNIT:g}"),
         "scale": str(scale),
         "multiple": "1",
+        "margin": str(margin),
         "range": "RGB in [0, 1]",
         "sigma": "standard deviation in [0, 1]",
         "format": FORMAT,

@@ -63,6 +63,13 @@ class Trunk(nn.Module):
             nn.Sequential(nn.Conv2d(b, 4 * a, 1), nn.PixelShuffle(2)) for a, b in pairs
         )
 
+    @property
+    def reach(self) -> int:
+        """Pixels of its input, to each side, that a pixel of the answer can depend on."""
+        stages = (*enumerate(self.down), *enumerate(self.up))
+        blocks = sum(2 * len(blocks) * 2**level for level, blocks in stages)  # type: ignore[arg-type]
+        return blocks + 2 ** (len(self.down) - 1) - 1
+
     def forward(self, x: Tensor) -> Tensor:
         """Map (B, channels[0], H, W) to the same shape."""
         skips = []

@@ -53,6 +53,11 @@ class Preconditioned(nn.Module):
         with torch.no_grad():
             self.answer.weight.mul_(0.1)
 
+    @property
+    def margin(self) -> int:
+        """Pixels to each side that a pixel of the answer can depend on: overlap of tiles."""
+        return 2 * self.trunk.reach + 7  # 7: the first and last layer, and the coarse picture
+
     def _answer(self, folded: Tensor, *pictures: tuple[Tensor, Tensor]) -> Tensor:
         """Mix and correct.
 

@@ -86,6 +86,11 @@ class Upscaler(nn.Module):
             self.answer.bias.zero_()  # type: ignore[union-attr]
         self.register_buffer("kernel", bicubic_kernel(scale), persistent=False)
 
+    @property
+    def margin(self) -> int:
+        """Pixels of the input, to each side, that the answer can depend on: overlap of tiles."""
+        return self.trunk.reach + 9  # 9: first and last layers, and the local contrast
+
     def forward(self, hyperframe: Tensor) -> Tensor:
         """Enlarge.
 
