@@ -18,7 +18,6 @@ from restore.align import Aligner, aligner_for
 from restore.analyse import CutDetector, NoiseCurve, told
 from restore.analyse.follow import MEASURED, follow_noise
 from restore.handover import Handover
-from restore.memory import reduce
 from restore.window import Window
 
 Array = np.ndarray
@@ -111,8 +110,9 @@ def restore_twice(
 ) -> Iterator[Array]:
     """Restore a shot, then once more with the motion searched in the restored frames.
 
-    The first pass feeds nothing back, so that it can be taken up anywhere. Arguments and frames as
-    in `restore_shot`; a few more frames are held.
+    The second pass also sees every frame mirrored and takes the mean of both. The first feeds
+    nothing back, so that it can be taken up anywhere. Arguments and frames as in `restore_shot`, of
+    a model that keeps the size; a few more frames are held.
     """
     first, second = tee(images)
     known = (curves, curves) if isinstance(curves, NoiseCurve) else tee(curves)
@@ -124,14 +124,27 @@ def restore_twice(
     noise = known[1] if isinstance(known[1], NoiseCurve) else islice(known[1], unseen, None)
     return restore_shot(
         islice(second, unseen, None),
-        engine,
+        both_ways(engine),
         noise,
         slots=slots,
         aligner=aligner,
-        guides=(reduce(guide, scale_of(engine)) for guide in guides),
+        guides=guides,
         behind=seen,
         previous=previous,
     )
+
+
+def both_ways(engine: Engine) -> Engine:
+    """Return the mean of a model's answers to a hyperframe and to its mirror image.
+
+    What the two get wrong is partly different: the cheapest ensemble there is.
+    """
+
+    def mean(hyperframe: Array) -> Array:
+        mirrored = engine(np.ascontiguousarray(hyperframe[..., ::-1]))
+        return 0.5 * (engine(hyperframe) + mirrored[..., ::-1])
+
+    return mean
 
 
 def restore_shots(

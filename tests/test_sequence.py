@@ -8,7 +8,7 @@ from motion_scenes import noisy, panning
 from restore.align import Aligner, View
 from restore.analyse import UNSEEN, NoiseCurve, noise_map
 from restore.hyperframe import SLOT, choose, feed_back, gather, pack, unpack
-from restore.sequence import PRESETS, restore_shot, restore_shots
+from restore.sequence import PRESETS, both_ways, restore_shot, restore_shots
 from restore.window import reach
 
 CURVE = NoiseCurve((0.002, 0.001, 0.0), (0.001, 0.001, 0.001))
@@ -110,3 +110,10 @@ def test_a_measured_noise_is_told_with_what_no_measurement_shows() -> None:
     assert seen[0] == pytest.approx(UNSEEN)
     assert seen[-1] == 0
     assert after.levels == (0.0,), "what is shown to the user is what was measured"
+
+
+def test_both_ways_answer_with_the_mean_of_a_picture_and_its_mirror_image() -> None:
+    ramp = np.linspace(0, 1, 6, dtype=np.float32)
+    hyperframe = np.random.default_rng(0).random((SLOT, 4, 6), np.float32)
+    found = both_ways(lambda seen: seen[:3] + ramp)(hyperframe)
+    np.testing.assert_allclose(found, hyperframe[:3] + 0.5, atol=1e-6)
