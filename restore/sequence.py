@@ -45,7 +45,7 @@ class Preset:
 PRESETS = {
     "fast": Preset("edge", slots=1),
     "balanced": Preset("denoise", slots=5),
-    "best": Preset("denoise", slots=7, passes=2),
+    "best": Preset("denoise-best", slots=7, passes=2),
 }
 """Presets by name."""
 
