@@ -1,8 +1,8 @@
-"""Draw the README's curve: quality against CPU time, all candidates of one run of the benchmark.
+"""Draw the README's curve: quality against CPU time, all candidates of the benchmark's runs.
 
-    python experiments/figures.py RESULT.json --out experiments/figures/cost.svg
+    python experiments/figures.py RESULT.json [RESULT.json=PRESET ...] --out cost.svg
 
-RESULT.json is what the benchmark writes with `--json`.
+RESULT.json is what the benchmark writes with `--json`; a preset names what its product ran with.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ matplotlib.use("Agg")
 from matplotlib import pyplot
 
 UNIT = "ffmpeg-nlmeans"
-NAMES = {"product": "restore"}
+OURS = "restore"
 
 
 def points(rows: list[dict[str, Any]]) -> dict[str, dict[str, tuple[float, float]]]:
@@ -52,26 +52,27 @@ def draw(levels: dict[str, dict[str, tuple[float, float]]], target: Path) -> Non
     """Draw one panel a level, CPU time relative to `UNIT` on a logarithmic axis."""
     pyplot.rcParams.update({"svg.fonttype": "none", "font.size": 9, "svg.hashsalt": "restore"})
     figure, panels = pyplot.subplots(
-        1, len(levels), figsize=(3.4 * len(levels), 3.2), layout="constrained", squeeze=False
+        1, len(levels), figsize=(4.4 * len(levels), 3.2), layout="constrained", squeeze=False
     )
     for panel, (level, peers) in zip(panels[0], levels.items(), strict=True):
         unit = peers[UNIT][0]
         ordered = sorted(peers.items(), key=lambda item: item[1])
         for number, (peer, (seconds, psnr)) in enumerate(ordered):
-            ours = peer == "product"
+            ours = peer.startswith(OURS)
             style: dict[str, Any] = {"color": "#c2410c" if ours else "#475569"}
             panel.scatter(seconds / unit, psnr, s=60 if ours else 22, zorder=3, **style)
             panel.annotate(
-                NAMES.get(peer, peer.removeprefix("ffmpeg-").removeprefix("vs-")),
+                peer.removeprefix("ffmpeg-").removeprefix("vs-"),
                 (seconds / unit, psnr),
-                xytext=(0, -13 if number % 2 else 6),  # neighbours do not cover each other
+                xytext=(7 if number % 2 else -7, 0),  # neighbours do not cover each other
                 textcoords="offset points",
-                ha="center",
+                ha="left" if number % 2 else "right",
+                va="center",
                 weight="bold" if ours else "normal",
                 **style,
             )
         panel.set(xscale="log", title=f"σ {level}", xlabel="CPU time / FFmpeg nlmeans")
-        panel.margins(0.2)
+        panel.margins(0.3)
         panel.grid(alpha=0.3)
         panel.xaxis.set_major_formatter("{x:g}")
     panels[0][0].set_ylabel("PSNR, dB")
@@ -79,14 +80,22 @@ def draw(levels: dict[str, dict[str, tuple[float, float]]], target: Path) -> Non
     figure.savefig(target, metadata={"Date": None})
 
 
+def read(result: str) -> list[dict[str, Any]]:
+    """Read the rows of a run, FILE or FILE=PRESET; its product bears our name and the preset's."""
+    path, _, preset = result.partition("=")
+    rows: list[dict[str, Any]] = json.loads(Path(path).read_text())["rows"]
+    name = f"{OURS} {preset}".strip()
+    return [row | {"peer": name} if row["peer"] == "product" else row for row in rows]
+
+
 def main() -> None:
     """Read the arguments and draw."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("results", type=Path, nargs="+", help="files written with --json")
+    parser.add_argument("results", nargs="+", metavar="FILE[=PRESET]", help="written with --json")
     parser.add_argument("--case", default="awgn8", help="which case of the benchmark")
     parser.add_argument("--out", type=Path, default=Path("experiments/figures/cost.svg"))
     options = parser.parse_args()
-    rows = [row for path in options.results for row in json.loads(path.read_text())["rows"]]
+    rows = [row for result in options.results for row in read(result)]
     draw(points([row for row in rows if row["case"] == options.case]), options.out)
 
 
