@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parents[1]
 SHIPPED = (
     "restore", "weights", "setup.cfg", "pyproject.toml", "README.md", "LICENSE", "CHANGELOG.md",
 )  # fmt: skip
-MEBIBYTES = 420
+MEBIBYTES = 400
 INSTALLER = ("pip", "setuptools", "pkg_resources", "_distutils_hack")
 
 RUN = """

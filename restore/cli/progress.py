@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Self, TextIO
 
 if TYPE_CHECKING:
-    from rich.progress import Progress, TaskID
+    from tqdm import tqdm
 
 _FIRST_ESTIMATE = 1.0
 _LINE_EVERY = 5.0
@@ -68,8 +68,7 @@ class ProgressDisplay:
         self._began = now()
         self._next = self._began + _FIRST_ESTIMATE
         self._before: int | None = None
-        self._bar: Progress | None = None
-        self._task: TaskID | None = None
+        self._bar: tqdm[object] | None = None
 
     def __enter__(self) -> Self:
         self._began = self._now()
@@ -80,7 +79,7 @@ class ProgressDisplay:
 
     def __exit__(self, *_: object) -> None:
         if self._bar is not None:
-            self._bar.stop()
+            self._bar.close()
 
     def __call__(self, done: int, total: int | None) -> None:
         """Take the frames done and the frames in all, None if unknown."""
@@ -90,21 +89,16 @@ class ProgressDisplay:
         if self._before is None:
             self._before = done - 1
         text = describe(done, total, now - self._began, self._before)
-        if self._bar is not None and self._task is not None:
-            self._bar.update(self._task, completed=done, total=total, description=text)
+        if self._bar is not None:
+            self._bar.total, self._bar.n = total, done
+            self._bar.set_description_str(text)
         elif now >= self._next:
             self._next = now + _LINE_EVERY
             print(text, file=self._stream, flush=True)
 
     def _open_bar(self) -> None:
-        from rich.console import Console
-        from rich.progress import BarColumn, Progress, TextColumn
+        from tqdm import tqdm
 
-        self._bar = Progress(
-            BarColumn(bar_width=30),
-            TextColumn("{task.description}", markup=False),
-            console=Console(file=self._stream),
-            transient=True,
+        self._bar = tqdm(
+            desc="reading", bar_format="{bar:30} {desc}", file=self._stream, leave=False
         )
-        self._task = self._bar.add_task("reading", total=None)
-        self._bar.start()
