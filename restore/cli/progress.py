@@ -68,7 +68,7 @@ class ProgressDisplay:
         self._began = now()
         self._next = self._began + _FIRST_ESTIMATE
         self._before: int | None = None
-        self._bar: tqdm[object] | None = None
+        self._bar: tqdm | None = None
 
     def __enter__(self) -> Self:
         self._began = self._now()
