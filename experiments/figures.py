@@ -1,8 +1,8 @@
-"""Draw the README's curve: quality against CPU time, all candidates of the benchmark's runs.
+"""Draw the README's curve: quality against CPU time, all candidates of one run of the benchmark.
 
-    python experiments/figures.py RESULT.json [RESULT.json=PRESET ...] --out cost.svg
+    python experiments/figures.py RESULT.json --out experiments/figures/cost.svg
 
-RESULT.json is what the benchmark writes with `--json`; a preset names what its product ran with.
+RESULT.json is what the benchmark writes with `--json`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ matplotlib.use("Agg")
 from matplotlib import pyplot
 
 UNIT = "ffmpeg-nlmeans"
-OURS = "restore"
+NAMES = {"product": "restore"}
 
 
 def points(rows: list[dict[str, Any]]) -> dict[str, dict[str, tuple[float, float]]]:
@@ -58,11 +58,11 @@ def draw(levels: dict[str, dict[str, tuple[float, float]]], target: Path) -> Non
         unit = peers[UNIT][0]
         ordered = sorted(peers.items(), key=lambda item: item[1])
         for number, (peer, (seconds, psnr)) in enumerate(ordered):
-            ours = peer.startswith(OURS)
+            ours = peer == "product"
             style: dict[str, Any] = {"color": "#c2410c" if ours else "#475569"}
             panel.scatter(seconds / unit, psnr, s=60 if ours else 22, zorder=3, **style)
             panel.annotate(
-                peer.removeprefix("ffmpeg-").removeprefix("vs-"),
+                NAMES.get(peer, peer.removeprefix("ffmpeg-").removeprefix("vs-")),
                 (seconds / unit, psnr),
                 xytext=(7 if number % 2 else -7, 0),  # neighbours do not cover each other
                 textcoords="offset points",
@@ -80,22 +80,14 @@ def draw(levels: dict[str, dict[str, tuple[float, float]]], target: Path) -> Non
     figure.savefig(target, metadata={"Date": None})
 
 
-def read(result: str) -> list[dict[str, Any]]:
-    """Read the rows of a run, FILE or FILE=PRESET; its product bears our name and the preset's."""
-    path, _, preset = result.partition("=")
-    rows: list[dict[str, Any]] = json.loads(Path(path).read_text())["rows"]
-    name = f"{OURS} {preset}".strip()
-    return [row | {"peer": name} if row["peer"] == "product" else row for row in rows]
-
-
 def main() -> None:
     """Read the arguments and draw."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("results", nargs="+", metavar="FILE[=PRESET]", help="written with --json")
+    parser.add_argument("results", type=Path, nargs="+", help="files written with --json")
     parser.add_argument("--case", default="awgn8", help="which case of the benchmark")
     parser.add_argument("--out", type=Path, default=Path("experiments/figures/cost.svg"))
     options = parser.parse_args()
-    rows = [row for result in options.results for row in read(result)]
+    rows = [row for path in options.results for row in json.loads(path.read_text())["rows"]]
     draw(points([row for row in rows if row["case"] == options.case]), options.out)
 
 

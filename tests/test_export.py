@@ -11,12 +11,13 @@ import pytest
 import torch
 
 from restore.cli import export as command
+from restore.engine import load_engine
 from restore.errors import RestoreError, UsageError
 from restore.export import check, export_onnx, export_program
 from restore.export.graph import example, halve, quantise, to_proto
 from restore.export.verify import latency, pictures, quality, runner
 from restore.models import MODELS, Denoiser, Student
-from restore.weights import load_model, save_model
+from restore.weights import entries, load_model, save_model
 
 
 @pytest.fixture(scope="module")
@@ -195,3 +196,11 @@ def test_time_is_measured_for_both_sizes_and_runtimes(student_file, student_onnx
     assert len(times) == 4
     for runtime in ("PyTorch", "ONNX Runtime"):
         assert times[f"{runtime} 1920x1080"] > times[f"{runtime} 854x480"] > 0
+
+
+@pytest.mark.parametrize("entry", entries(), ids=lambda entry: entry.name)
+def test_published_files_say_how_far_their_network_sees(entry):
+    told = load_model(entry.name)[0].margin
+    for name in entry.files:
+        if name.endswith(".onnx"):
+            assert load_engine(entry.name, runtime="onnx").margin == told
