@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from restore.align import Aligner, aligner_for
+from restore.align import Aligner, GuidedAligner, aligner_for
 from restore.analyse import CutDetector, NoiseCurve, told
 from restore.analyse.follow import MEASURED, follow_noise
 from restore.handover import Handover
@@ -110,9 +110,10 @@ def restore_twice(
 ) -> Iterator[Array]:
     """Restore a shot, then once more with the motion searched in the restored frames.
 
-    The second pass also sees every frame mirrored and takes the mean of both. The first feeds
-    nothing back, so that it can be taken up anywhere. Arguments and frames as in `restore_shot`, of
-    a model that keeps the size; a few more frames are held.
+    There it is found at full size: noise no longer hides it. The second pass also sees every frame
+    mirrored and takes the mean of both. The first feeds nothing back, so that it can be taken up
+    anywhere. Arguments and frames as in `restore_shot`, of a model that keeps the size (`aligner`
+    is the first pass's); a few more frames are held.
     """
     first, second = tee(images)
     known = (curves, curves) if isinstance(curves, NoiseCurve) else tee(curves)
@@ -127,7 +128,7 @@ def restore_twice(
         both_ways(engine),
         noise,
         slots=slots,
-        aligner=aligner,
+        aligner=GuidedAligner(),
         guides=guides,
         behind=seen,
         previous=previous,

@@ -2,6 +2,7 @@
 
 from restore.align.fine import FineAligner, aligner_for
 from restore.align.flow import FLOWS, DISFlow, FlowEstimator, RAFTFlow
+from restore.align.guided import GuidedAligner
 from restore.align.refine import Aligned, Aligner, Motion, View, half_variance, warp_full
 from restore.align.warp import warp, warp_torch
 
@@ -12,6 +13,7 @@ __all__ = [
     "DISFlow",
     "FineAligner",
     "FlowEstimator",
+    "GuidedAligner",
     "Motion",
     "RAFTFlow",
     "View",

@@ -63,7 +63,7 @@ def confidence(ratio: Array, forward: Array, backward: Array | None) -> Array:
         Sundaram et al., Dense point trajectories by GPU-accelerated large displacement optical
         flow, ECCV 2010, section 4 (forward-backward test with a tolerance that grows with motion).
     """
-    trust = np.exp(np.minimum(1.25 - ratio, 0))
+    trust = agreement(ratio)
     if backward is not None:
         miss = _squared_length(cv2.add(forward, warp(backward, forward)))
         travel = _squared_length(forward)
@@ -73,6 +73,11 @@ def confidence(ratio: Array, forward: Array, backward: Array | None) -> Array:
     y = forward[..., 1] + np.arange(height, dtype=np.float32)[:, None]
     trust *= (x > -1) & (y > -1) & (x < width) & (y < height)
     return trust
+
+
+def agreement(ratio: Array) -> Array:
+    """Turn the residual ratio (h, w) alone into a trust in [0, 1]."""
+    return np.exp(np.minimum(1.25 - ratio, 0))
 
 
 def _squared_length(flow: Array) -> Array:

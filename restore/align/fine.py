@@ -1,10 +1,13 @@
-"""Alignment for super-resolution: motion to a fraction of a pixel, detail kept by the warp.
+"""Alignment at full size: motion to a fraction of a pixel.
 
-Neighbours add detail only where they show other parts of a pixel than the reference does, so
-motion is searched at full size and at the finest level (at half size it is 1 to 7 dB worse on
-small pictures: measured), and the warp is bicubic. Detail finer than the pixel grid differs from
-frame to frame even where the motion is right; that counts as noise when trust is decided, or
-trust would vanish exactly where the neighbours help.
+Where noise does not hide it, motion is searched at full size and at the finest level: in small
+pictures that are to be enlarged (at half size it is 1 to 7 dB worse: measured), and in frames that
+were restored once already.
+
+Neighbours add detail to an enlarged picture only where they show other parts of a pixel than the
+reference does, so that warp is bicubic. Detail finer than the pixel grid differs from frame to
+frame even where the motion is right; that counts as noise when trust is decided, or trust would
+vanish exactly where the neighbours help.
 """
 
 from __future__ import annotations
@@ -47,10 +50,11 @@ def at_half_size(motion: Motion, height: int, width: int) -> Motion:
     return Motion(half, motion.uniform)
 
 
-class FineAligner(Aligner):
-    """Aligns small frames with sub-pixel motion; its flows are at full size."""
+class FullSizeAligner(Aligner):
+    """Aligns frames along flows at full size, searched in frames with little noise."""
 
     search_noise = 0.27  # the luma's share of a pixel's white noise, times the blur's
+    cubic = False
 
     def __init__(self, flow: FlowEstimator | None = None, *, refinements: int = 1) -> None:
         """Choose the flow (DIS down to single pixels by default) and the refinements."""
@@ -58,8 +62,7 @@ class FineAligner(Aligner):
 
     def view(self, image: Array, guide: Array | None = None) -> View:
         """Prepare a frame (H, W, 3) whose motion is searched in `guide`, or in itself."""
-        search = fine_search_image(image if guide is None else guide)
-        return View(image, search, doubt=doubt(image))
+        return View(image, fine_search_image(image if guide is None else guide))
 
     def align(
         self, views: Sequence[View], reference: int, neighbour: int, variance: Array
@@ -68,7 +71,7 @@ class FineAligner(Aligner):
         here = views[reference]
         motion = self.motion(views, reference, neighbour)
         back = chain(views, neighbour, reference)
-        image = warp_fine(views[neighbour].image, motion)
+        image = warp_fine(views[neighbour].image, motion, cubic=self.cubic)
         size = image.shape[:2]
         half = at_half_size(motion, *size)
         energy = warp_energy(half.flow)
@@ -97,11 +100,23 @@ class FineAligner(Aligner):
         return confidence(ratio, motion.flow, None if motion.uniform else back.flow)
 
 
-def warp_fine(image: Array, motion: Motion) -> Array:
-    """Warp a picture (H, W, C) of any size along a flow, bicubic; a zero flow copies nothing."""
+class FineAligner(FullSizeAligner):
+    """Aligns small frames that are to be enlarged: bicubic, lenient with detail beyond the grid."""
+
+    cubic = True
+
+    def view(self, image: Array, guide: Array | None = None) -> View:
+        """Prepare a frame (H, W, 3) whose motion is searched in `guide`, or in itself."""
+        view = super().view(image, guide)
+        view.doubt = doubt(image)
+        return view
+
+
+def warp_fine(image: Array, motion: Motion, *, cubic: bool = True) -> Array:
+    """Warp a picture (H, W, C) of any size along a flow; a zero flow copies nothing."""
     if not motion.flow.any():
         return image
-    return warp(image, resize_flow(motion.flow, *image.shape[:2]), cubic=True)
+    return warp(image, resize_flow(motion.flow, *image.shape[:2]), cubic=cubic)
 
 
 def aligner_for(scale: int, flow: FlowEstimator | None = None) -> Aligner:

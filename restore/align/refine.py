@@ -42,6 +42,8 @@ class View:
     to_previous: Motion | None = None
     doubt: Array | None = None
     """Variance that the picture's own detail adds where motion is off by a little, (h, w)."""
+    guide: Array | None = None
+    """The restored picture in which motion is searched, (H, W, 3)."""
 
     @classmethod
     def of(cls, image: Array) -> View:

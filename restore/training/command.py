@@ -158,7 +158,13 @@ def run(
     best = Best(trainer)
 
     def validated(averaged: nn.Module) -> dict[str, float]:
-        figures = validate(averaged, samples=samples, slots=slots, show=recorder.show)
+        figures = validate(
+            averaged,
+            samples=samples,
+            slots=slots,
+            twice=config.guided > 0,
+            show=recorder.show,
+        )
         best(_network(averaged), figures)
         return figures
 

@@ -63,6 +63,9 @@ class TrainConfig:
     """Their shares."""
     feedback: float = 0.0
     """Share of steps in which the previous output is fed back."""
+    guided: float = 0.0
+    """Share of steps in which motion is searched as in a second pass: at full size, in pictures
+    as a first pass leaves them. Above 0 two passes are validated."""
     cut_short: float = 0.3
     """Share of steps whose clips end soon after the last reference, as clips and shots do."""
 
@@ -128,6 +131,8 @@ class TrainConfig:
             raise UsageError(f'amp must be "off", "bf16" or "fp16", got "{self.amp}"')
         if self.patch % self.scale:
             raise UsageError(f"patch {self.patch} must be a multiple of scale {self.scale}")
+        if self.guided and (self.feedback or self.scale > 1):
+            raise UsageError("guided goes with neither feedback nor an enlargement")
         if not 0 <= self.ema < 1:
             raise UsageError(f"ema must lie in [0, 1), got {self.ema}")
 

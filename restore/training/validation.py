@@ -15,7 +15,7 @@ from restore.data.degrade import Sample
 from restore.data.noise import Camera
 from restore.memory import enlarge
 from restore.metrics.fidelity import psnr
-from restore.sequence import restore_shot
+from restore.sequence import restore_shot, restore_twice
 
 Array = np.ndarray
 
@@ -91,6 +91,7 @@ def validate(
     samples: Sequence[Sample],
     *,
     slots: int = 5,
+    twice: bool = False,
     show: Callable[[str, Array], None] | None = None,
 ) -> dict[str, float]:
     """Restore every sample and average the PSNR over frames and clips, group by group.
@@ -99,6 +100,7 @@ def validate(
         model: Any network that takes hyperframes.
         samples: Clips, their `meta["group"]` naming the figure they belong to.
         slots: Slots of the hyperframe, T.
+        twice: Restore in two passes.
         show: Called once a group with its name and a strip of the middle frame of its first clip,
             noisy, restored and clean side by side, shape (H, 3*W, 3), float32 in [0, 1].
 
@@ -109,9 +111,10 @@ def validate(
     model.eval()
     engine = TorchEngine(model)
     aligner = aligner_for(engine.scale)
+    restore = restore_twice if twice else restore_shot
     groups: dict[str, list[tuple[float, float]]] = {}
     for sample in samples:
-        shot = restore_shot(sample.noisy, engine, sample.curve, slots=slots, aligner=aligner)
+        shot = restore(sample.noisy, engine, sample.curve, slots=slots, aligner=aligner)
         restored = [np.clip(out, 0, 1) for out in shot]
         before = [enlarge(noisy, engine.scale) for noisy in sample.noisy]
         pairs = [

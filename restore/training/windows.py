@@ -9,12 +9,13 @@ from typing import Protocol
 
 import numpy as np
 
-from restore.align import View, aligner_for
+from restore.align import Aligner, GuidedAligner, View, aligner_for
 from restore.analyse import noise_map
 from restore.data.degrade import Sample
 from restore.hyperframe import SLOT, TIME_UNIT, Slot, choose, feed_back, gather, pack, write_slot
 from restore.memory import memory_slots, pack_with_memory, remember
 from restore.training.config import TrainConfig
+from restore.training.guides import Guides
 from restore.window import reach
 
 Array = np.ndarray
@@ -106,6 +107,8 @@ class Plan:
     behind: int
     """Frames before the first reference."""
     frames: int
+    guided: bool = False
+    """Whether motion is searched as in a second pass."""
 
     @classmethod
     def draw(cls, config: TrainConfig, step: int) -> Plan:
@@ -119,7 +122,8 @@ class Plan:
             ahead = int(rng.integers(0, ahead + 1))
         # Where the future is short, the slots reach further back: up to slots - 1 frames.
         behind = int(rng.integers(0, slots - ahead))
-        return cls(slots, feedback, behind, behind + config.unroll + ahead)
+        guided = bool(rng.random() < config.guided)
+        return cls(slots, feedback, behind, behind + config.unroll + ahead, guided)
 
 
 class WindowDataset:
@@ -133,6 +137,7 @@ class WindowDataset:
         """Set the source, the configuration, the process's rank and the first step."""
         self.clips, self.config, self.rank, self.start = clips, config, rank, start
         self.aligner = aligner_for(config.scale)
+        self.guides = Guides()
 
     def __len__(self) -> int:
         """Return the number of batches left: one for each step and accumulation."""
@@ -156,14 +161,18 @@ class WindowDataset:
     def windows(self, step: int, index: int, plan: Plan) -> list[tuple[Array, Array, Link | None]]:
         """Align and pack every reference of one clip."""
         sample = self.clips.sample(step, index, frames=plan.frames)
-        views = [self.aligner.view(image) for image in sample.noisy]
+        guided = plan.guided and plan.slots > 1
+        aligner = GuidedAligner() if guided else self.aligner
+        guides = self.guides(sample) if guided else sample.noisy
+        views = [aligner.view(*pair) for pair in zip(sample.noisy, guides, strict=True)]
         if plan.slots > 1:
+            noise = 0.0 if guided else sample.curve.mean_sigma
             for previous, current in pairwise(views):
-                self.aligner.link(previous, current, sample.curve.mean_sigma)
-        return list(self._references(sample, views, plan))
+                aligner.link(previous, current, noise)
+        return list(self._references(sample, views, plan, aligner))
 
     def _references(
-        self, sample: Sample, views: list[View], plan: Plan
+        self, sample: Sample, views: list[View], plan: Plan, aligner: Aligner
     ) -> Iterator[tuple[Array, Array, Link | None]]:
         for number in range(self.config.unroll):
             reference = plan.behind + number
@@ -173,7 +182,7 @@ class WindowDataset:
             takes_slot = feedback and not enlarging
             offsets = choose(plan.slots, reference, ahead, feedback=takes_slot)
             sigma = noise_map(sample.curve, views[reference].image)
-            slots = gather(views, reference, offsets, sigma, self.aligner)
+            slots = gather(views, reference, offsets, sigma, aligner)
             link = None
             if takes_slot:
                 slots.insert(0, Slot(np.zeros_like(sigma), -1, sigma))
