@@ -160,11 +160,14 @@ def global_shift(reference: Array, neighbour: Array, noise: float) -> tuple[floa
         return 0.0, 0.0
     small = reference[::2, ::2].astype(np.float32), neighbour[::2, ::2].astype(np.float32)
     (x, y), response = cv2.phaseCorrelate(*small, _window(*small[0].shape))
-    if response < 0.3 or max(abs(x), abs(y)) > min(small[0].shape) / 4:
-        return None
+    farthest = min(reference.shape) / 4
     shift = 2 * x, 2 * y
+    if response < 0.3 or max(map(abs, shift)) > farthest:
+        return None
     left_x, left_y, _ = _drift(*_shifted(reference, neighbour, shift), noise)
     shift = shift[0] - left_x, shift[1] - left_y
+    if max(map(abs, shift)) > farthest:
+        return None
     pair = _shifted(reference, neighbour, shift)
     return shift if _is_noise(*pair, noise) and not _drift(*pair, noise)[2] else None
 

@@ -116,5 +116,14 @@ def test_a_moving_thing_takes_no_shortcut(sigma: float) -> None:
     assert global_shift(*searched(clip, sigma), sigma * SEARCH_NOISE) is None
 
 
+@pytest.mark.parametrize("jump", [30, 100])
+def test_a_light_that_is_switched_on_is_no_motion(jump: int) -> None:
+    """On a soft gradient it looks like a shift by more than the picture is wide."""
+    grain = cv2.GaussianBlur(np.random.default_rng(0).standard_normal((96, 96)), (0, 0), 1.0)
+    dark = 20 + 0.3 * np.arange(96) + 3 * grain
+    pair = [x.clip(0, 255).astype(np.uint8) for x in (dark, dark + jump)]
+    assert global_shift(*pair, 0.0) is None
+
+
 def test_a_small_picture_takes_no_shortcut() -> None:
     assert global_shift(*searched([textured(60, 60)] * 2, 0), 0) is None
