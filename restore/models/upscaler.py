@@ -17,6 +17,8 @@ NEAR = 3
 """Pixels to each side over which mean and contrast are taken."""
 FAINT = 0.01
 """Contrast below which detail is no longer brought to the same size: 2.5 levels of 255."""
+FAR = 60.0
+"""Bound of the votes in time: beyond it float32 may leave nothing to divide by."""
 ALIAS = (2.0 / 255.0) ** 2
 """Variance of what a warped neighbour shows beyond the pixel grid: a fused picture is no better
 than this."""
@@ -158,8 +160,9 @@ class Upscaler(nn.Module):
         features = features.reshape(*seen.shape[:2], *features.shape[1:])
         features = torch.relu(features + self.look_reference(above)[:, None])
         features = torch.relu(self.compare(features.transpose(1, 2)))
-        # A softmax with nothing to take off (see the denoiser), a third of this network's time.
-        shares = torch.exp(prior.transpose(1, 2) + self.vote(features))  # (B, C + 1, T, H, W)
+        # Bounded, so a softmax needs no maximum taken off: a third of this network's time.
+        votes = self.vote(features).clamp(-FAR, FAR)  # (B, C + 1, T, H, W)
+        shares = torch.exp(prior.transpose(1, 2) + votes)
         weights = shares / shares.sum(2, keepdim=True)
         return (features * weights[:, :-1]).sum(2), weights[:, -1:].transpose(1, 2)
 

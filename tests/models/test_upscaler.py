@@ -103,6 +103,14 @@ def test_every_parameter_gets_a_finite_gradient() -> None:
         assert bool(parameter.grad.isfinite().all()), name
 
 
+@pytest.mark.parametrize("bias", [-300.0, 300.0])
+def test_votes_that_ran_away_leave_a_finite_picture(bias: float) -> None:
+    model = tiny(4)
+    with torch.no_grad():
+        model.vote.bias.fill_(bias)  # type: ignore[union-attr]
+        assert bool(model(hyperframe(4, 3, 8, 8)).isfinite().all())
+
+
 @pytest.mark.parametrize("scale", [2, 4])
 def test_a_quarter_of_what_span_spends(scale: int) -> None:
     """SPAN (48 channels) has 426 k weights, each used once a pixel of the small picture."""
