@@ -5,10 +5,10 @@ import numpy as np
 import pytest
 from motion_scenes import noisy, panning
 
-from restore.align import Aligner, View
+from restore.align import Aligner, GuidedAligner, View
 from restore.analyse import UNSEEN, NoiseCurve, noise_map
 from restore.hyperframe import SLOT, choose, feed_back, gather, pack, unpack
-from restore.sequence import PRESETS, both_ways, restore_shot, restore_shots
+from restore.sequence import PRESETS, both_ways, restore_shot, restore_shots, restore_twice
 from restore.window import reach
 
 CURVE = NoiseCurve((0.002, 0.001, 0.0), (0.001, 0.001, 0.001))
@@ -117,3 +117,19 @@ def test_both_ways_answer_with_the_mean_of_a_picture_and_its_mirror_image() -> N
     hyperframe = np.random.default_rng(0).random((SLOT, 4, 6), np.float32)
     found = both_ways(lambda seen: seen[:3] + ramp)(hyperframe)
     np.testing.assert_allclose(found, hyperframe[:3] + 0.5, atol=1e-6)
+
+
+def test_the_second_pass_sees_the_noisy_frames_aligned_along_the_restored_ones() -> None:
+    images = frames(4)
+    first = list(restore_shot(images, blend, CURVE, slots=3, aligner=Aligner(), feedback=False))
+    again = restore_shot(
+        images,
+        both_ways(blend),
+        CURVE,
+        slots=3,
+        aligner=GuidedAligner(),
+        guides=first,
+    )
+    twice = restore_twice(images, blend, CURVE, slots=3, aligner=Aligner())
+    for expected, found in zip(again, twice, strict=True):
+        np.testing.assert_array_equal(found, expected)

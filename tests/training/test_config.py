@@ -67,6 +67,8 @@ def test_overrides_win_over_the_file(tmp_path: Path) -> None:
         ({"slots": [3]}, "pair up"),
         ({"amp": "fp8"}, "amp"),
         ({"ema": 1.0}, "ema"),
+        ({"guided": 0.5, "feedback": 0.5}, "guided"),
+        ({"guided": 0.5, "scale": 2}, "guided"),
     ],
 )
 def test_what_cannot_work_is_named(values, message: str) -> None:

@@ -11,6 +11,7 @@ import torch
 
 from restore.errors import RestoreError, UsageError
 from restore.training import Trainer
+from restore.training.guides import Guides
 from restore.training.windows import Plan, WindowDataset
 
 HERE = Path(__file__).parent
@@ -176,6 +177,30 @@ def test_batches_hold_what_the_plan_says(trainer, make_clips) -> None:
     assert {-2, -1, 0, 1} <= seen, "the past is trained like the future"
     with pytest.raises(IndexError):
         dataset[40]
+
+
+def test_guided_steps_are_aligned_as_in_a_second_pass(trainer, make_clips) -> None:
+    """The same clip under strong noise: other confidence, the same pictures in the reference."""
+    fields = dict(unroll=1, slots=(3,), slot_weights=(1.0,), cut_short=0.0, feedback=0.0)
+    plain, guided = (
+        WindowDataset(make_clips(), trainer(guided=share, folder=f"g{share:g}", **fields).config)
+        for share in (0.0, 1.0)
+    )
+    assert not Plan.draw(plain.config, 0).guided
+    assert Plan.draw(guided.config, 0).guided
+    (before,), (after,) = plain[0], guided[0]
+    index = int(np.abs(before.slots[0, :, 3, 0, 0]).argmin())
+    np.testing.assert_array_equal(before.slots[:, index], after.slots[:, index])
+    assert not np.array_equal(before.slots[:, :, 4], after.slots[:, :, 4])
+
+
+def test_guides_lie_between_the_student_and_the_truth(trainer, make_clips) -> None:
+    sample = make_clips().sample(0, 0, frames=2)
+    guides = Guides()(sample)
+    assert len(guides) == 2
+    for guide, clean, frame in zip(guides, sample.clean, sample.noisy, strict=True):
+        assert guide.dtype == np.float32
+        assert np.square(guide - clean).mean() < np.square(frame - clean).mean()
 
 
 SCRIPT = """

@@ -42,3 +42,23 @@ def test_noise_is_the_same_every_time() -> None:
     a, b = (white_samples(clips, (10,), seed=3)[0].noisy for _ in range(2))
     np.testing.assert_array_equal(a, b)
     assert not np.array_equal(a, white_samples(clips, (10,), seed=4)[0].noisy)
+
+
+def test_two_passes_are_validated_as_they_are_run() -> None:
+    clips = [np.stack(panning(3, (2, 1), 48, 64)).clip(0, 1)]
+    samples = white_samples(clips, (20,))
+    model = Counting()
+    validate(model, samples, slots=3)
+    once = model.asked
+    validate(model, samples, slots=3, twice=True)
+    assert model.asked == once + 3 * once, "the second pass also sees every frame mirrored"
+
+
+class Counting(Reference):
+    """Count the frames that are asked for."""
+
+    asked = 0
+
+    def forward(self, hyperframe: torch.Tensor) -> torch.Tensor:
+        self.asked += 1
+        return super().forward(hyperframe)
