@@ -30,7 +30,8 @@ class GuidedAligner(FullSizeAligner):
     def view(self, image: Array, guide: Array | None = None) -> View:
         """Prepare a frame (H, W, 3) and its restored version, `guide`."""
         view = super().view(image, guide)
-        view.guide = guide
+        if guide is not None:
+            view.guide = cv2.convertScaleAbs(cv2.max(guide, 0.0), alpha=255.0)
         return view
 
     def align(
@@ -46,6 +47,7 @@ class GuidedAligner(FullSizeAligner):
             return aligned
         warped = warp_fine(there, aligned.motion, cubic=False)
         expected = LEFT * variance + LOST
+        here, warped = (x.astype(np.float32) / 255 for x in (here, warped))
         ratio = residual_ratio(here, warped, expected, np.ones_like(expected))
         trust = cv2.resize(agreement(ratio), here.shape[1::-1], interpolation=cv2.INTER_LINEAR)
         return replace(aligned, confidence=cv2.multiply(aligned.confidence, trust))

@@ -43,7 +43,7 @@ class View:
     doubt: Array | None = None
     """Variance that the picture's own detail adds where motion is off by a little, (h, w)."""
     guide: Array | None = None
-    """The restored picture in which motion is searched, (H, W, 3)."""
+    """The restored picture in which motion was searched, (H, W, 3), uint8."""
 
     @classmethod
     def of(cls, image: Array) -> View:
