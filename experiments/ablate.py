@@ -23,7 +23,8 @@ from evaluate import engine_of, find_clips, read_clip
 from torch import Tensor, nn
 from train_denoise import main as train
 
-from restore.align import Aligned, Aligner, DISFlow, Motion, View
+from restore.align import Aligned, Aligner, DISFlow, GuidedAligner, Motion, View
+from restore.align.fine import FullSizeAligner
 from restore.errors import RestoreError
 from restore.hyperframe import SLOT, TIME_UNIT
 from restore.metrics.fidelity import psnr, ssim
@@ -78,6 +79,7 @@ class Way:
     coarse: bool = False
     feedback: bool = False
     passes: int = 1
+    second: type[Aligner] = GuidedAligner
     stride: int = 1
 
 
@@ -95,6 +97,8 @@ WAYS = {
     "T = 3": Way(slots=3),
     "T = 7": Way(slots=7),
     "neighbours at stride 2": Way(stride=2),
+    "two passes, motion at half size": Way(slots=7, passes=2, second=Aligner),
+    "two passes, no look at the guides' fit": Way(slots=7, passes=2, second=FullSizeAligner),
     "two passes (preset best)": Way(slots=7, passes=2),
 }
 """Name -> way."""
@@ -108,7 +112,10 @@ def restored(noisy: Array, engine: Engine, curve: object, way: Way) -> Array:
         aligner = way.aligner(flow, refinements=way.refinements)
         frames = noisy[phase :: way.stride]
         if way.passes == 2:
-            shot = restore_twice(frames, engine, curve, slots=way.slots, aligner=aligner)
+            second = way.second()
+            shot = restore_twice(
+                frames, engine, curve, slots=way.slots, aligner=aligner, second=second
+            )
         else:
             shot = restore_shot(
                 frames, engine, curve, slots=way.slots, aligner=aligner, feedback=way.feedback

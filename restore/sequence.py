@@ -105,30 +105,31 @@ def restore_twice(
     *,
     slots: int,
     aligner: Aligner,
+    second: Aligner | None = None,
     behind: int = 0,
     previous: Array | None = None,
 ) -> Iterator[Array]:
     """Restore a shot, then once more with the motion searched in the restored frames.
 
-    There it is found at full size: noise no longer hides it. The second pass also sees every frame
-    mirrored and takes the mean of both. The first feeds nothing back, so that it can be taken up
-    anywhere. Arguments and frames as in `restore_shot`, of a model that keeps the size (`aligner`
-    is the first pass's); a few more frames are held.
+    The second pass also sees every frame mirrored and takes the mean of both. The first feeds
+    nothing back, so that it can be taken up anywhere. Arguments and frames as in `restore_shot`, of
+    a model that keeps the size; a few more frames are held. `aligner` is the first pass's, `second`
+    the other's: by default motion is found at full size, where noise no longer hides it.
     """
-    first, second = tee(images)
+    early, late = tee(images)
     known = (curves, curves) if isinstance(curves, NoiseCurve) else tee(curves)
     seen = min(behind, slots - 1)  # of these, the second pass needs the guides again
     guides = restore_shot(
-        first, engine, known[0], slots=slots, aligner=aligner, feedback=False, behind=behind - seen
+        early, engine, known[0], slots=slots, aligner=aligner, feedback=False, behind=behind - seen
     )
     unseen = behind - seen
     noise = known[1] if isinstance(known[1], NoiseCurve) else islice(known[1], unseen, None)
     return restore_shot(
-        islice(second, unseen, None),
+        islice(late, unseen, None),
         both_ways(engine),
         noise,
         slots=slots,
-        aligner=GuidedAligner(),
+        aligner=second or GuidedAligner(),
         guides=guides,
         behind=seen,
         previous=previous,
