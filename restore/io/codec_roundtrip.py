@@ -116,6 +116,9 @@ def _options(codec: str, crf: float | None, preset: str) -> dict[str, str]:
         options["crf"] = f"{crf:.2f}"
     if codec == "libx265":
         options["x265-params"] = "log-level=none:pools=none:frame-threads=1"
+    else:
+        # x264's AVX-512 code now and then encodes the same small clip in two ways.
+        options["x264-params"] = "cpu-independent=1"
     return options
 
 

@@ -96,3 +96,13 @@ def test_compress_keeps_place_and_order(texture):
             assert rms(out, clip) < rms(out, np.roll(clip, 1, axis))
     a, b = Compress(crf=30)(clip, rng), Compress(crf=30, reverse=True)(clip, rng)
     assert rms(a, b) > 0
+
+
+def test_the_same_clip_is_encoded_the_same_way(texture):
+    rng = np.random.default_rng(0)
+    for seed in range(60):
+        picture = texture(72, 72, seed=seed)
+        clip = np.stack([picture[i : i + 64, i : i + 64] for i in range(4)])
+        clip = np.clip(clip + rng.normal(0, 6, clip.shape), 0, 255).astype(np.uint8)
+        first, second = (encode_decode(clip, crf=22) for _ in range(2))
+        np.testing.assert_array_equal(first.frames, second.frames)
