@@ -2,7 +2,6 @@ import time
 
 import cv2
 import numpy as np
-import pytest
 from scipy.ndimage import map_coordinates
 
 from restore.data.motion import (
