@@ -23,10 +23,13 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--data", required=True, help="what it was trained on")
     parser.add_argument("--terms", required=True, help="terms of that data")
     parser.add_argument("--replace", action="store_true", help="replace weights of that name")
+    parser.add_argument("--no-onnx", action="store_true", help="publish PyTorch's file alone")
     args = parser.parse_args(argv)
     origin = {"command": args.command, "data": args.data, "terms": args.terms}
     try:
         entry = register(args.file, origin=origin, replace=args.replace)
+        if args.no_onnx:
+            return 0
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / f"{entry.name}.onnx"
             for size, worst in export_onnx(entry.name, path).items():
