@@ -170,11 +170,7 @@ def run(
 
     began = time.monotonic()
     try:
-        done = trainer.fit(
-            report=recorder,
-            validate=validated,
-            max_minutes=max_minutes,
-        )
+        done = trainer.fit(report=recorder, validate=validated, max_minutes=max_minutes)
     except KeyboardInterrupt:
         message = "stopped; the same command goes on from the last checkpoint"
         raise InterruptedRun(message) from None
@@ -184,13 +180,16 @@ def run(
     save_averaged(trainer, _network(trainer.averaged.module), recorder.last, path)
     if best.step not in (0, trainer.step):
         say(f"step {best.step} validated better: {best.path}")
-    share = trainer.waited / max(trainer.worked, 1e-9)
-    say(
-        f"{'finished' if done else 'stopped'} at step {trainer.step} after "
-        f"{(time.monotonic() - began) / 60:.1f} min, {share:.1%} of it waiting for data; "
-        f"weights in {path}"
-    )
+    say(_outcome(trainer, done, time.monotonic() - began, path))
     return path
+
+
+def _outcome(trainer: Trainer, done: bool, seconds: float, path: Path) -> str:
+    share = trainer.waited / max(trainer.worked, 1e-9)
+    return (
+        f"{'finished' if done else 'stopped'} at step {trainer.step} after "
+        f"{seconds / 60:.1f} min, {share:.1%} of it waiting for data; weights in {path}"
+    )
 
 
 def _network(model: nn.Module) -> nn.Module:
